@@ -1,6 +1,7 @@
 //! Cases that are over go to the archive: every view reads them there as before, and no crash loses or doubles any. Real broker
 //! and services.
 
+mod afterwards;
 mod away;
 mod damaged;
 mod killed;

@@ -19,7 +19,7 @@ use concord_wire::{AgentId, CaseId, MessageId, Timestamp, Token};
 
 use crate::kill::cluster::beside_the_lock;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 type Process = Aggregates<OpenerMachine, NatsPorts>;
 

@@ -12,6 +12,7 @@ mod disk;
 mod drain;
 mod events;
 mod followers;
+mod in_time;
 mod ladder;
 mod large;
 mod migrated;

@@ -8,6 +8,7 @@ mod decision;
 mod estimates;
 mod gate;
 mod impact;
+mod in_time;
 mod responses;
 mod ruling;
 mod signed;

@@ -273,8 +273,12 @@ impl EventStore for Hindered {
         self.store.at(sequence).await
     }
 
-    async fn scan(&self, first: u64, each: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
-        self.store.scan(first, each).await
+    async fn scan(
+        &self,
+        next: &mut u64,
+        each: impl FnMut(ScannedEvent) + Send,
+    ) -> Result<(), Error> {
+        self.store.scan(next, each).await
     }
 
     async fn last_sequence(&self) -> Result<u64, Error> {
@@ -283,6 +287,16 @@ impl EventStore for Hindered {
 
     async fn ids(&self, aggregate: Aggregate) -> Result<Vec<Token>, Error> {
         self.store.ids(aggregate).await
+    }
+
+    async fn ids_by(
+        &self,
+        aggregate: Aggregate,
+        event: &'static str,
+        next: &mut u64,
+        end: u64,
+    ) -> Result<Vec<Token>, Error> {
+        self.store.ids_by(aggregate, event, next, end).await
     }
 }
 

@@ -10,6 +10,7 @@ mod direct_get;
 mod forged;
 mod forged_work;
 mod inbox;
+mod names;
 mod payloads;
 mod people;
 mod policies;

@@ -11,10 +11,11 @@ use concord_runtime::broker::{log_reader, migration, provision};
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{
     Agent, CommandOutput, TestBroker, TestInstallation, command, concord_at, finish, http_get,
-    programs_of, wait_for,
+    programs_of, round_trip, wait_for,
 };
 use concord_wire::subject::{DEFAULT_PREFIX, Service};
 use concord_wire::{Timestamp, Token};
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,8 +25,9 @@ const FILLING: &str = "concord.v1.msg._.filler.nobody.note";
 
 /// Publishes to nobody until the broker refuses: what it says.
 async fn fill(installation: &TestInstallation) -> String {
-    let jetstream = jetstream::new(installation.client().clone());
-    for bytes in [900_000, 1_000] {
+    let mut jetstream = jetstream::new(installation.client().clone());
+    jetstream.set_timeout(PATIENCE);
+    for bytes in [900_000, 30_000, 1_000] {
         loop {
             let published = jetstream.publish(FILLING, vec![b'x'; bytes].into()).await;
             let stored = published.expect("the connection is there").await;
@@ -51,12 +53,22 @@ async fn faults(installation: &TestInstallation) -> String {
     faults.collect::<Vec<_>>().join("\n")
 }
 
+/// Waits until `doctor` finds nothing wrong: a process that is slow to answer counts as missing.
+async fn is_faultless(installation: &TestInstallation) {
+    wait_for("everybody to be ready", PATIENCE, async || {
+        let found = faults(installation).await;
+        found.is_empty().then_some(()).ok_or(found)
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
     let installation = TestInstallation::start_with(|plan| plan.with_setting(BYTES_MAX)).await;
     let finding = json!({ "summary": "Seen.", "risk_score": 20 });
     let _ann = Agent::steadfast(installation.client(), "ann", finding, 0.8).await;
-    // The second participant never answers, so that a deadline decides.
+    is_faultless(&installation).await;
+    // The second participant never answers, so that a deadline decides, when there is no room any more.
     let opening = json!({
         "case_id": "begun", "participants": ["ann", "zoe"], "task": { "type": "test" },
         "policy": { "answer_timeout_ms": 500, "finding_timeout_ms": 20_000 },
@@ -69,7 +81,6 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
         shown.contains("Seen.").then_some(()).ok_or(shown)
     })
     .await;
-    assert_eq!(faults(&installation).await, "");
 
     let refusal = fill(&installation).await;
     assert!(refusal.contains("maximum bytes exceeded"), "{refusal}");
@@ -93,11 +104,7 @@ async fn messages_without_room_are_refused_and_what_was_begun_is_decided() {
     stream.purge().filter(FILLING).await.unwrap();
     let decision = installation.decision(&case, PATIENCE).await;
     assert!(decision.is_object(), "{decision}");
-    wait_for("everybody to be ready again", PATIENCE, async || {
-        let found = faults(&installation).await;
-        found.is_empty().then_some(()).ok_or(found)
-    })
-    .await;
+    is_faultless(&installation).await;
     installation.holds(PATIENCE).await;
 }
 
@@ -346,6 +353,33 @@ async fn what_the_broker_cannot_look_up_is_not_taken_for_missing() {
     assert!(first.is_err(), "{first:?}");
 }
 
+/// The copy that answers directly may lack what is new, and `concord redeliver` would leave the stream out.
+#[tokio::test]
+async fn where_a_stream_begins_since_a_time_the_leader_is_asked() {
+    let test_broker = TestBroker::start().await;
+    let broker = connect(&test_broker, DEFAULT_PREFIX).await;
+    provision::streams(&broker).await.unwrap();
+    let client = test_broker.client().await;
+    let mut asked = client.subscribe("$JS.API.>").await.unwrap();
+    round_trip(&client).await;
+    let since = Timestamp::default();
+    let first = log_reader::first_since(&broker, StreamKind::Messages, since).await;
+    assert_eq!(first.unwrap(), None);
+    broker
+        .client
+        .publish("$JS.API.end", "".into())
+        .await
+        .unwrap();
+    let mut subjects = Vec::new();
+    while let Some(message) = asked.next().await {
+        match message.subject.as_str() {
+            "$JS.API.end" => break,
+            subject => subjects.push(subject.to_owned()),
+        }
+    }
+    assert_eq!(subjects, ["$JS.API.STREAM.MSG.GET.CONCORD_MESSAGES"]);
+}
+
 /// The broker answers, and says what is wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer() {
@@ -355,21 +389,24 @@ async fn a_stream_that_is_missing_is_not_taken_for_a_broker_that_does_not_answer
     let missing = "the stream CONCORD_MEMORY is missing: start all services again";
     let found = wait_for("the coordinator to miss it", PATIENCE, async || {
         let found = faults(&installation).await;
-        let seen = found.contains(missing);
+        // Whoever has stood still for a while may say that once.
+        let seen = found.contains(missing) && !found.contains("the broker does not answer");
         seen.then_some(found.clone()).ok_or(found)
     })
     .await;
-    assert!(!found.contains("the broker does not answer"), "{found}");
     assert!(found.contains("restart all services"), "{found}");
-    let up = installation.counter("concord_broker_up").await.unwrap();
-    assert_eq!(up, 5, "each process sees the broker");
+    wait_for(
+        "each process to see the broker",
+        PATIENCE,
+        async || match installation.counter("concord_broker_up").await {
+            Ok(5) => Ok(()),
+            up => Err(format!("{up:?}")),
+        },
+    )
+    .await;
 
     let timer = Service::EscalationTimer;
     installation.terminate(timer, 0).await.unwrap();
     installation.restart(timer, 0).await.unwrap();
-    wait_for("everybody to be ready again", PATIENCE, async || {
-        let found = faults(&installation).await;
-        found.is_empty().then_some(()).ok_or(found)
-    })
-    .await;
+    is_faultless(&installation).await;
 }

@@ -35,7 +35,7 @@ const THREE_PARTIES: Measured = Measured {
     bytes_max: 49_500,
 };
 
-/// Both conflicts are between all agents, as in `concord-lab bench`.
+/// Both conflicts are between all agents.
 const FIVE_PARTIES: Measured = Measured {
     case: "five-parties",
     findings: [

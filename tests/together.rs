@@ -25,8 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Opens a case of these agents, who take their time.
 pub(crate) async fn case_of(installation: &TestInstallation, participants: &[&str]) -> String {
     let case = unique("case");
-    let opening =
-        json!({ "case_id": case, "participants": participants, "task": { "type": "test" } });
+    let opening = json!({
+        "case_id": case, "participants": participants, "task": { "type": "test" },
+        "policy": { "finding_timeout_ms": 600_000 },
+    });
     installation.open_case(&opening).await;
     case
 }

@@ -6,9 +6,19 @@ Every query is run against a real Prometheus that has scraped a real installatio
 
 import json
 import pathlib
+import re
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "helm" / "concord" / "files" / "dashboards"
+
+
+# What the board is told to show; "All" finds series without the label, too, as there are outside Kubernetes.
+NAMESPACE = 'namespace=~"$namespace"'
+
+
+def chosen(expression):
+    """The query for the chosen namespaces alone: of two installations each has its own."""
+    return re.sub(r"\b(up|concord_\w+)\b(\{)?", lambda found: f"{found[1]}{{{NAMESPACE}{',' if found[2] else '}'}", expression)
 
 
 def rate(metric, by="", more=""):
@@ -54,6 +64,7 @@ DASHBOARDS = {
         ("Open deadlines", "short", "timeseries", [("max(concord_deadlines_open)", "open")]),
         ("How late deadlines are noticed", "s", "timeseries", [(quantile("0.99", "concord_deadline_lateness_seconds"), "99 of 100")]),
         ("Deadlines that the watchdog fired", "short", "stat", [("sum(concord_watchdog_fired_total)", "fired")]),
+        ("Deadlines applied over what was not read", "short", "stat", [("sum(concord_deadlines_unread_total)", "applied")]),
         ("Notices to people", "short", "stat", [("sum by (channel, result) (concord_notifications_total) or vector(0)", "{{channel}} {{result}}")]),
     ]),
     "hosted-agents": ("Concord: hosted agents", [
@@ -84,7 +95,7 @@ def panel(number, title, unit, kind, queries):
         "id": number + 1, "type": kind, "title": title, "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
         "fieldConfig": {"defaults": {"unit": unit}, "overrides": []}, "options": options,
-        "targets": [{"refId": chr(65 + i), "expr": expression, "legendFormat": legend} for i, (expression, legend) in enumerate(queries)],
+        "targets": [{"refId": chr(65 + i), "expr": chosen(expression), "legendFormat": legend} for i, (expression, legend) in enumerate(queries)],
     }
 
 
@@ -93,7 +104,13 @@ def dashboard(name):
     return {
         "uid": f"concord-{name}", "title": title, "tags": ["concord"], "schemaVersion": 39, "version": 1, "editable": True,
         "refresh": "30s", "time": {"from": "now-1h", "to": "now"}, "timezone": "browser",
-        "templating": {"list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}]},
+        "templating": {"list": [
+            {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
+            # The chart puts its own namespace in the place of "All".
+            {"name": "namespace", "type": "query", "label": "Namespace", "datasource": {"type": "prometheus", "uid": "${datasource}"},
+             "query": {"query": "label_values(concord_broker_up, namespace)", "refId": "namespace"}, "refresh": 2, "sort": 1,
+             "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}},
+        ]},
         "panels": [panel(number, *row) for number, row in enumerate(panels)],
     }
 
@@ -103,7 +120,7 @@ def queries():
     for name, (_, panels) in DASHBOARDS.items():
         for title, _, _, rows in panels:
             for expression, _ in rows:
-                yield name, title, expression
+                yield name, title, chosen(expression)
 
 
 def main():

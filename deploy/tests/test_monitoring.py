@@ -47,6 +47,12 @@ class Rules(unittest.TestCase):
             metrics = re.findall(r"\b(?:up|concord_\w+)\b.?", rule["expr"])
             self.assertEqual([metric for metric in metrics if not metric.endswith("{")], [], "the chart puts the namespace behind a brace")
 
+    def test_every_query_of_the_dashboards_is_about_the_chosen_namespaces(self):
+        for name, title, expression in dashboards.queries():
+            selectors = re.findall(r"\b(?:up|concord_\w+)\b(.{0,30})", expression)
+            self.assertTrue(selectors, title)
+            self.assertEqual([one for one in selectors if not one.startswith('{namespace=~"$namespace"')], [], f"{name}: {title}")
+
     def test_the_dashboards_are_those_of_the_table(self):
         done = subprocess.run([sys.executable, DEPLOY / "observability" / "dashboards.py", "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -139,7 +145,7 @@ class Installation(unittest.TestCase):
         def empty():
             found = []
             for name, title, expression in dashboards.queries():
-                asked = expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
+                asked = expression.replace("$__rate_interval", "1m").replace("$__range", "1h").replace("$namespace", ".*")
                 if not self.prometheus.query(asked):
                     found.append(f"{name}: {title}: {asked}")
             return found

@@ -86,7 +86,7 @@ pub(crate) async fn open(installation: &TestInstallation, case: &str) -> [String
     let [ann, ben] = ["ann", "ben"].map(unique);
     let opening = json!({
         "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
-        "policy": { "answer_timeout_ms": 300 },
+        "policy": { "answer_timeout_ms": 300, "finding_timeout_ms": 600_000 },
     });
     installation.open_case(&opening).await;
     [ann, ben]
@@ -154,9 +154,16 @@ pub(crate) async fn removed(installation: &TestInstallation, case: &str) {
                 return Err(format!("{} is there", first.subject));
             }
         }
-        // Then everything else of the segment is removed, too.
+        // Then everything else of its segment is removed, too.
+        let sealed = event_data(installation.client(), "archive.log.sealed").await?;
+        let name = format!("\"{case}\"");
+        let is_in = |one: &&Value| one["cases"].to_string().contains(&name);
+        let segment = sealed.iter().rfind(is_in).ok_or("not sealed")?;
+        let number = segment["number"].as_u64();
         let purged = event_data(installation.client(), "archive.log.purged").await?;
-        purged.last().map(|_| ()).ok_or_else(|| "not purged".into())
+        let mut through = purged.iter().map(|one| one["through"].as_u64());
+        let is_purged = through.any(|through| through >= number);
+        is_purged.then_some(()).ok_or_else(|| "not purged".into())
     })
     .await;
 }
@@ -171,11 +178,14 @@ pub(crate) async fn keep_head(installation: &TestInstallation, file: &Path) {
     std::fs::write(file, head).expect("it is written");
 }
 
-/// What the timers have logged.
+/// What the timers have logged, in whole lines: the last one may still be written.
 pub(crate) fn logged(installation: &TestInstallation) -> String {
     let logs = [0, 1].map(|replica| {
         let log = installation.log(Service::EscalationTimer, replica);
-        std::fs::read_to_string(log.expect("a process of the plan")).expect("its log")
+        let mut log =
+            std::fs::read_to_string(log.expect("a process of the plan")).expect("its log");
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        log
     });
     logs.concat()
 }

@@ -152,8 +152,11 @@ async fn heads_and_the_archive_go_on_after_a_stream_was_lost_and_made_anew() {
     removed(&installation, &second).await;
 
     let anew = "the stream CONCORD_MESSAGES was made anew after";
-    let told = said_by_timers(&installation).await;
-    assert!(told.contains(anew), "{told}");
+    wait_for("the timers to say it", PATIENCE, async || {
+        let told = said_by_timers(&installation).await;
+        told.contains(anew).then_some(()).ok_or(told)
+    })
+    .await;
     assert!(logged(&installation).contains(anew));
     let kept = kept.to_str().expect("a text");
     let check = ["check", "--against", kept, "--archive", place, "--json"];

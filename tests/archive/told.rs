@@ -43,6 +43,23 @@ async fn fails(installation: &TestInstallation) -> Result<String, String> {
     Ok(fails.join(" "))
 }
 
+async fn nothing_is_found(installation: &TestInstallation) {
+    wait_for("the doctor to find nothing", PATIENCE, async || {
+        let found = found(installation).await?;
+        found.is_empty().then_some(()).ok_or(format!("{found:?}"))
+    })
+    .await;
+}
+
+/// Waits until the timers say so of whether archiving fails.
+async fn counted(installation: &TestInstallation, expected: &str) {
+    wait_for(format!("{expected:?}"), PATIENCE, async || {
+        let fails = fails(installation).await?;
+        (fails == expected).then_some(()).ok_or(fails)
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -51,8 +68,9 @@ async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
     let [first, second] = ["first", "second"].map(unique);
     decide(&installation, &first).await;
     removed(&installation, &first).await;
-    assert_eq!(found(&installation).await, Ok(Vec::new()));
-    assert_eq!(fails(&installation).await, Ok("0 0".to_owned()));
+    // A round may have failed because the broker stood still; the next one does not.
+    nothing_is_found(&installation).await;
+    counted(&installation, "0 0").await;
 
     // What was sealed last is found, and nothing can be written.
     let (segments, away) = (place.join("segments"), place.join("away"));
@@ -60,26 +78,22 @@ async fn the_doctor_says_why_nothing_is_archived_until_it_is() {
     decide(&installation, &second).await;
     let told = wait_for("the doctor to tell", PATIENCE, async || {
         let found = found(&installation).await?;
-        found.first().cloned().ok_or_else(|| "nothing".to_owned())
+        let is_it = |one: &&Value| {
+            let why = one["found"].as_str().unwrap_or_default();
+            one["verdict"] == "fault" && why.contains("segments/00000002-")
+        };
+        let told = found.iter().find(is_it).cloned();
+        told.ok_or_else(|| format!("{found:?}"))
     })
     .await;
-    let why = told["found"].as_str().unwrap_or_default();
-    assert!(
-        told["verdict"] == "fault" && why.contains("segments/00000002-"),
-        "{told:#}"
-    );
     assert!(
         told["advice"]
             .as_str()
             .is_some_and(|advice| advice.contains("docs/archive.md"))
     );
-    assert_eq!(fails(&installation).await, Ok("0 1".to_owned()));
+    counted(&installation, "0 1").await;
 
     std::fs::rename(&away, &segments).expect("it is moved back");
     removed(&installation, &second).await;
-    wait_for("the doctor to find nothing", PATIENCE, async || {
-        let found = found(&installation).await?;
-        found.is_empty().then_some(()).ok_or(format!("{found:?}"))
-    })
-    .await;
+    nothing_is_found(&installation).await;
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use concord_events::topology::StreamKind;
 use concord_installation::NatsServer;
 use concord_testkit::{
-    Message, Stored, TestInstallation, command, concord_at, concord_program, dead_letters,
+    Message, Stored, TestInstallation, command, concord_at, concord_program, connect, dead_letters,
     event_data, finish, nats_server, settled, stored, unique, wait_for,
 };
 use concord_wire::subject::Service;
@@ -185,9 +185,7 @@ impl CopiedBroker {
 
     /// A connection.
     pub(crate) async fn client(&self) -> async_nats::Client {
-        async_nats::connect(self.url())
-            .await
-            .expect("the broker answers")
+        connect(&self.url()).await
     }
 }
 

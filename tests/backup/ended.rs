@@ -84,7 +84,8 @@ async fn the_services_stand_still_for_as_long_as_a_backup_takes() {
     let folder = tempfile::tempdir().unwrap();
     let copy = text(&folder.path().join("copy"));
     let under_way = UnderWay::at(&installation).await;
-    let backup = waiting(&installation, &[&copy, "--pause-max", "10"]).await;
+    // Longer than a machine stands still, and shorter than the backup takes.
+    let backup = waiting(&installation, &[&copy, "--pause-max", "14"]).await;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(16) {
         let on: Vec<_> = infos(client)

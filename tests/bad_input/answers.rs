@@ -182,6 +182,28 @@ async fn an_answer_whose_words_are_not_what_they_should_be(stage: &Stage) {
     decides(stage, &case).await;
 }
 
+/// It would count as holding the position. One that says it in another word is understood.
+async fn a_revision_that_does_not_say_what_is_revised(stage: &Stage) {
+    let (case, ann, _) = debate(stage).await;
+    let revision = |payload: Value| {
+        let question = ann["message_id"].as_str().unwrap_or_default();
+        Message::answer(&case, "ann", "revision", question, payload)
+    };
+    for bad in [
+        json!({ "reasoning": "I was wrong.", "stance": "Risk score: 90" }),
+        json!({ "reasoning": "I was wrong." }),
+    ] {
+        stage
+            .send_refused(&revision(bad), &invalid("/payload"))
+            .await;
+    }
+    let named = json!({ "position": "Risk score: 90", "reasoning": "I was wrong." });
+    stage.send(&revision(named)).await;
+    keeps_position(stage, &case, "ben").await;
+    let decision = stage.decision(&case).await;
+    assert_eq!(decision["outcome"]["risk_score"], 90.0, "{decision}");
+}
+
 async fn a_second_answer_and_a_late_one(stage: &Stage) {
     let (case, ann, _) = debate(stage).await;
     stage.send(&answer(&case, "ann", &ann, unchanged())).await;
@@ -239,6 +261,7 @@ async fn answers_that_cannot_be_used_change_no_debate() {
     an_answer_that_is_too_long(&stage).await;
     an_answer_to_no_question(&stage).await;
     an_answer_whose_words_are_not_what_they_should_be(&stage).await;
+    a_revision_that_does_not_say_what_is_revised(&stage).await;
     a_second_answer_and_a_late_one(&stage).await;
     a_value_however_deep_it_is_nested(&stage).await;
     a_value_as_large_as_a_message_may_be(&stage).await;

@@ -2,7 +2,7 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream;
-use concord_testkit::{Message, check_unlike, messages, unique, wait_for};
+use concord_testkit::{Message, check_unlike, messages, patient, unique, wait_for};
 use futures::StreamExt;
 use serde_json::json;
 
@@ -81,7 +81,7 @@ async fn the_same_message_id_with_other_contents(stage: &Stage) {
 
 async fn the_same_message_id_in_the_header_is_not_even_stored(stage: &Stage) {
     let case = stage.open(&["alice"]).await;
-    let jetstream = jetstream::new(stage.client().clone());
+    let jetstream = patient(stage.client());
     let publish = async |message: &Message| {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", message.id());
@@ -118,7 +118,7 @@ async fn a_request_to_a_service_that_acts_on_none(stage: &Stage) {
 /// The ids of the services' messages follow from the events, so they can be foreseen; the broker keeps the first message
 /// with an id.
 async fn an_id_that_a_service_is_about_to_use(stage: &Stage) {
-    let jetstream = jetstream::new(stage.client().clone());
+    let jetstream = patient(stage.client());
     let mut events = jetstream
         .get_stream("CONCORD_EVENTS")
         .await

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream;
-use concord_testkit::{Message, Mutants, dead_letters, settled, unique};
+use concord_testkit::{Message, Mutants, dead_letters, patient, settled, unique};
 use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ async fn every_mutant_of_an_example_is_used_answered_or_dead() {
     let wanted = wanted.map_or(USUAL, |number| number.parse().expect("a number"));
     let stage = stage().await;
     let cases = [stage.open(&["ada", "ben"]).await];
-    let jetstream = jetstream::new(stage.client().clone());
+    let jetstream = patient(stage.client());
     let mut mutants = Mutants::new(1, &cases, &Lane::ALL);
     let mut sent = 0;
     while sent < wanted {

@@ -4,7 +4,7 @@ use async_nats::jetstream;
 use concord_domain::aggregates::deadline::Fire;
 use concord_events::dead_letter::header;
 use concord_events::{Aggregate, Deadline, FiredBy};
-use concord_testkit::{Message, dead_letters, unique, wait_for};
+use concord_testkit::{Message, dead_letters, patient, unique, wait_for};
 use concord_wire::subject::Service;
 use concord_wire::{Timestamp, Token};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn garble(stage: &Stage, case: &str) {
 }
 
 async fn garble_on(stage: &Stage, subject: String) {
-    let sent = jetstream::new(stage.client().clone())
+    let sent = patient(stage.client())
         .publish(subject, "no event".into())
         .await;
     sent.expect("it is sent").await.expect("it is stored");

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream;
 use concord_events::dead_letter::header;
 use concord_runtime::delivery::dead_letter::COPIED_BYTES_MAX;
 use concord_testkit::{
     Agent, Message, Plan, Stored, TestInstallation, audit, dead_letters, message_bodies, original,
-    settled, unique, wait_for,
+    patient, settled, unique, wait_for,
 };
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
@@ -141,7 +140,7 @@ impl Stage {
 
     /// Sends bytes as they are, without a header, and waits until they are stored.
     pub(crate) async fn send_bytes(&self, subject: String, bytes: Vec<u8>) -> Sent {
-        let stored = jetstream::new(self.client().clone())
+        let stored = patient(self.client())
             .publish(subject.clone(), bytes.clone().into())
             .await;
         let stored = stored

@@ -43,8 +43,9 @@ async fn a_request_says_until_when_where_its_asker_waits_longer_than_is_usual() 
     for (within, waits_ms) in [(long, 45_000), (Duration::MAX, 29 * 86_400_000)] {
         let sent = asked(&mut stage, &agent, &request(json!({})), within).await;
         let waits = time(&sent["deadline"]).millis_since(time(&sent["timestamp"]));
+        // It was made before it was asked.
         assert!(
-            (waits_ms..waits_ms + 5_000).contains(&waits),
+            (waits_ms..waits_ms + 30_000).contains(&waits),
             "what is later than {month:?} is refused: {sent:#}"
         );
     }

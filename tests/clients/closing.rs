@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use concord_agent::{Agent, AgentId, Error, Message, MessageType, Recipient};
 use concord_testkit::{unique, wait_for};
+use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -60,8 +61,10 @@ async fn a_handler_under_way_has_its_answer_when_the_agent_closes_and_nothing_ne
         .await;
         ask(&stage, "r-1", "think").await;
         next_to(&mut stage, "observer").await;
-        let closing = tokio::spawn(agent.close());
-        sleep(Duration::from_millis(300)).await;
+        // It has begun to close when this returns.
+        let mut closing = Box::pin(agent.close());
+        assert!((&mut closing).now_or_never().is_none(), "it waits");
+        let closing = tokio::spawn(closing);
         ask(&stage, "r-2", "think").await;
         sleep(Duration::from_millis(300)).await;
         gate.add_permits(2);

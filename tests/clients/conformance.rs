@@ -1,5 +1,6 @@
 //! The conformance cases: what an agent is sent, and what it must send.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use concord_wire::subject::SubjectSpace;
@@ -80,8 +81,11 @@ pub(crate) async fn play(stage: &mut Stage) {
     for case in read().cases {
         let metadata = json!({ "conformance": case.name });
         stage.send(&case.input, metadata).await;
+        let mut ids = BTreeSet::new();
         for expected in &case.output {
             let (subject, message) = stage.next(&case.name).await;
+            let is_new = ids.insert(message["message_id"].to_string());
+            assert!(is_new, "{}: the broker would drop {message:#}", case.name);
             let whole = stage.whole(&message).await;
             assert_eq!(
                 whole.is_some(),

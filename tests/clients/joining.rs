@@ -44,7 +44,15 @@ async def main(server, case, bob):
         else:
             raise AssertionError("it is refused")
         requests = [{"action": action, "parameters": {}} for action in ("count", "refuse", "ponder")]
-        counted, refused, late = await cleo.request_batch(bob, requests, timeout=1.5)
+        # On a slow machine bob is asked when the time is over, and once more.
+        for patience in (1.5, 20):
+            try:
+                counted, refused, late = await cleo.request_batch(bob, requests, timeout=patience)
+            except RequestError as why:
+                assert why.code == "TIMEOUT" and patience < 20, why
+            else:
+                if counted == {"asked": "count"} and getattr(refused, "code", None) == "UNAUTHORIZED":
+                    break
         assert counted == {"asked": "count"}, counted
         assert refused.code == "UNAUTHORIZED" and late.code == "TIMEOUT", (refused, late)
 
@@ -108,22 +116,31 @@ async fn check_rust(url: &str, case: &CaseId, bob: &str) {
     assert!(
         matches!(refused, Err(Error::Refused(why)) if why.error_code == ErrorCode::Unauthorized)
     );
+    let expected = [
+        json!({ "asked": "count" }),
+        json!("UNAUTHORIZED"),
+        json!("TIMEOUT"),
+    ];
+    let mut ended = asked(&cleo, bob, Duration::from_millis(1_500)).await;
+    if ended != expected {
+        // On a slow machine bob is asked when the time is over.
+        ended = asked(&cleo, bob, Duration::from_secs(20)).await;
+    }
+    assert_eq!(ended, expected);
+    for agent in [opener, cleo] {
+        agent.close().await.expect("it is closed");
+    }
+}
+
+/// How three requests to bob have ended that are asked in one batch; how the whole has, where it is refused.
+async fn asked(cleo: &Agent, bob: &str, within: Duration) -> Vec<Value> {
     let requests = ["count", "refuse", "ponder"].map(|action| {
         serde_json::from_value(json!({ "action": action, "parameters": {} })).expect("a request")
     });
-    let within = Some(Duration::from_millis(1_500));
-    let ended = cleo.request_batch(agent_id(bob), requests.into(), within);
-    let ended: Vec<_> = ended.await.unwrap().into_iter().map(told).collect();
-    assert_eq!(
-        ended,
-        [
-            json!({ "asked": "count" }),
-            json!("UNAUTHORIZED"),
-            json!("TIMEOUT")
-        ]
-    );
-    for agent in [opener, cleo] {
-        agent.close().await.expect("it is closed");
+    let ended = cleo.request_batch(agent_id(bob), requests.into(), Some(within));
+    match ended.await {
+        Ok(ended) => ended.into_iter().map(told).collect(),
+        Err(refused) => vec![told(Err(refused))],
     }
 }
 
@@ -131,6 +148,7 @@ fn told(ended: Result<Value, Error>) -> Value {
     match ended {
         Ok(result) => result,
         Err(Error::Refused(why)) => json!(why.error_code),
+        Err(Error::Timeout { .. }) => json!("no answer"),
         Err(other) => panic!("{other}"),
     }
 }

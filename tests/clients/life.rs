@@ -53,6 +53,9 @@ async fn check_going(stage: &mut Stage) {
         let (subject, message) = stage.next("going").await;
         if subject == "concord.v1.beat.ann" {
             is_unavailable = message["status"] == "unavailable";
+        } else if message["message_type"] == "status" {
+            // What its author has said of it before; see the test.
+            assert_eq!(message["payload"], json!({ "status": "available" }));
         } else {
             let expected =
                 json!({ "action": "deregister_agent", "parameters": { "agent_id": "ann" } });

@@ -26,8 +26,8 @@ async def main(server, case, finding):
         assert await asyncio.wait_for(told, 30) == "margin"
         insights = await ben.memory.insights(case)
         assert [one["value"] for one in insights["entries"]] == [0.25], insights
-        with_ben = await ben.confirm(case, finding, 0.6, reasoning="The same page.")
-        assert with_ben == 0.86, with_ben
+        with_ben = await ben.confirm(case, finding, 0.6, author="ann", reasoning="The same page.")
+        assert with_ben is None, with_ben
         first = await ann.memory.put("regime", "BULL_LOW_RATES", 0.9, confidence=0.85, evidence=["minutes"])
         second = await ann.memory.put("regime", "BEAR_HIGH_RATES", 0.9, based_on=first["version"])
         assert second["version"] == 2, second
@@ -63,7 +63,7 @@ async fn the_python_library_remembers_and_looks_into_the_memory_of_others() {
     let case = unique("case");
     let opening = json!({
         "case_id": case, "participants": ["ann", "ben"], "task": { "type": "test" },
-        "policy": { "importance": { "filtered": true } },
+        "policy": { "finding_timeout_ms": 600_000, "importance": { "filtered": true } },
     });
     installation.open_case(&opening).await;
     let finding = Message::finding(&case, "ann", json!({ "summary": "Seen." }), 0.8);

@@ -77,6 +77,22 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
             agent.reply(message, acknowledgement, &json!({})).await?;
             agent.respond(message, &arguments["result"]).await
         }
+        "part_and_result" => {
+            let kind = MessageType::TaskResult;
+            agent
+                .reply(message, kind.clone(), &arguments["part"])
+                .await?;
+            agent.reply(message, kind, &arguments["result"]).await
+        }
+        "tell" => {
+            for event in arguments["events"].as_array().into_iter().flatten() {
+                let told = json!({ "event": event });
+                agent
+                    .reply(message, MessageType::Notification, &told)
+                    .await?;
+            }
+            Ok(())
+        }
         "respond" => agent.respond(message, &arguments["result"]).await,
         "refuse" => {
             let code: ErrorCode = read(&arguments["code"]);
@@ -100,15 +116,17 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
 async fn call_to_group(agent: &Agent, case: &Case) -> Result<(), Error> {
     let arguments = &case.arguments;
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
-    let conversation = CaseId::new(text("conversation_id")).expect("a conversation");
+    let named = arguments["conversation_id"].as_str();
+    let named = named.map(|id| CaseId::new(id).expect("a conversation"));
+    if case.call == "request_group_help" {
+        let question = text("question");
+        return agent.request_group_help(question, named.as_ref()).await;
+    }
+    let conversation = named.expect("a conversation");
     match case.call.as_str() {
         "broadcast_query" => {
             let question = text("question");
             agent.broadcast_query(question, &conversation).await
-        }
-        "request_group_help" => {
-            let question = text("question");
-            agent.request_group_help(question, &conversation).await
         }
         "request_peer_help" => {
             let preferred = arguments["preferred_agents"].as_array();

@@ -19,8 +19,10 @@ impl Stage {
     async fn start(participants: &[&str]) -> Self {
         let installation = TestInstallation::start_without_adapter().await;
         let case = unique("case");
-        let opening =
-            json!({ "case_id": case, "participants": participants, "task": { "type": "test" } });
+        let opening = json!({
+            "case_id": case, "participants": participants, "task": { "type": "test" },
+            "policy": { "finding_timeout_ms": 600_000 },
+        });
         installation.open_case(&opening).await;
         Self { installation, case }
     }

@@ -142,7 +142,7 @@ async fn nothing_that_says_nothing_known_is_lost() {
         "exchange",
         &ann,
         20,
-        |_| json!({ "position": "reject" }),
+        |_| json!({ "stance": "reject" }),
     )
     .await;
     start(client, "exchange", &ben, 90, agrees).await;

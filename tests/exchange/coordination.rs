@@ -38,8 +38,11 @@ const NAMES: [&str; 9] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn each_message_counts_in_one_replica_and_answers_find_their_questions() {
     let [ann, ben, lea] = names(["ann", "ben", "lea"]);
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 2)).await;
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 2)
+            .with_service_setting(Service::AgentAdapter, "service.coordination.enabled=true")
+    })
+    .await;
     let client = installation.client();
     for (agent, tags) in [(&ben, json!([])), (&lea, json!(["lead"]))] {
         let skills = json!({ "skills": [{ "name": "work", "tags": tags }] });

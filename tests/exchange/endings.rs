@@ -1,10 +1,10 @@
 //! What ends a request: whoever answers first what everybody was asked, and a notification that says that the work is complete.
 
-use concord_testkit::{Message, TestInstallation, settled};
+use concord_testkit::{Message, TestInstallation, settled, wait_for};
 use serde_json::json;
 
 use crate::exchange::PATIENCE;
-use crate::exchange::stage::{fails, in_millis, names, request, requests_with, response};
+use crate::exchange::stage::{fails, in_millis, known, names, request, requests_with, response};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_everybody_ends_with_the_first_answer_or_with_a_timeout() {
@@ -34,7 +34,8 @@ async fn a_request_to_everybody_ends_with_the_first_answer_or_with_a_timeout() {
     .publish(client)
     .await;
     settled(client, PATIENCE).await.unwrap();
-    assert_eq!(requests_with(&installation, "opened", 2).await.len(), 2);
+    let asked = [&lost, &good].map(|asked| asked.id().to_owned());
+    assert_eq!(known(client).await, Ok(asked.into()));
     installation.holds(PATIENCE).await;
 }
 
@@ -56,7 +57,13 @@ async fn progress_ends_no_request_and_any_other_notification_does() {
     for asked in [&lost, &slow] {
         asked.publish(client).await;
     }
-    requests_with(&installation, "opened", 2).await;
+    wait_for("both to be known", PATIENCE, async || {
+        let known = known(client).await?;
+        (known.len() == 2)
+            .then_some(())
+            .ok_or_else(|| format!("{known:?}"))
+    })
+    .await;
     for asked in [&lost, &slow] {
         told(asked, &bob, "progress").publish(client).await;
     }

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use crate::exchange::PATIENCE;
 use crate::exchange::stage::{in_millis, names, request, requests_with};
 
-/// A request with a `correlation_id` of its own that must be answered within two seconds.
+/// A request with a `correlation_id` of its own that must be answered within as many seconds as a slow machine needs to store a
+/// few messages, and more.
 fn asked(from: &str, to: &str, correlation: &str) -> Message {
     request(from, to, "ponder", json!({}))
         .with("/correlation_id", json!(correlation))
-        .with("/deadline", json!(in_millis(2_000)))
+        .with("/deadline", json!(in_millis(8_000)))
 }
 
 async fn answer(client: &Client, from: &str, to: &str, correlation: &str) -> Message {

@@ -1,5 +1,6 @@
 //! Helpers of the tests in this folder: messages of agents that have only a NATS client, and their answers.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_nats::Client;
@@ -110,6 +111,17 @@ pub(crate) async fn fails_at(
     let error = fails(client, message, code).await;
     assert_eq!(error["details"]["pointer"], pointer, "{error}");
     error
+}
+
+/// The ids of the requests that the coordinator knows: it has opened them, or they have failed at once. One fails so whose time was over
+/// before it was stored, as on a slow machine.
+pub(crate) async fn known(client: &Client) -> Result<BTreeSet<String>, String> {
+    let text = |id: &Value| id.as_str().unwrap_or_default().to_owned();
+    let opened = event_data(client, "request.*.opened").await?;
+    let failed = event_data(client, "request.*.failed").await?;
+    let opened = opened.iter().map(|one| text(&one["request_id"]));
+    let failed = failed.iter().map(|one| text(&one["request"]["request_id"]));
+    Ok(opened.chain(failed).collect())
 }
 
 /// Waits until `count` requests have had this event: the contents of these events.

@@ -84,7 +84,7 @@ async fn what_a_case_waits_for_finds_room_later_where_there_is_none() {
     let stage = Stage::start(1, &settings).await;
     // One is worked on and one waits, in whatever order they come; another is refused.
     for _ in 0..3 {
-        stage.ask(&agent, Some(60_000), "normal").await;
+        stage.ask(&agent, Some(120_000), "normal").await;
     }
     let refused = stage.all_answers(1).await;
     assert_eq!(
@@ -92,7 +92,9 @@ async fn what_a_case_waits_for_finds_room_later_where_there_is_none() {
         "{refused:?}"
     );
 
-    let case = json!({ "participants": [agent], "task": { "type": "test" } });
+    let case = json!({
+        "participants": [agent], "task": { "type": "test" }, "policy": { "finding_timeout_ms": 600_000 },
+    });
     let case = stage.installation.open_case(&case).await;
     let log = stage.installation.log(Service::AgentAdapter, 0);
     let log = log.expect("a log");

@@ -94,7 +94,8 @@ async fn an_alert_comes_before_every_backlog_and_once() {
     let server = busy_server(released.clone()).await;
     let [hosted, name, analyst] = ["hosted", "ann", "macro"].map(unique);
     let settings = format!(
-        "[[service.agents]]\nagent_id = \"{hosted}\"\ninstances = 1\nhttp = {{ url = \"{}/x\" }}\n",
+        "[[service.agents]]\nagent_id = \"{hosted}\"\ninstances = 1\ntimeout_ms = 120000\nwait_max_ms = 120000\n\
+         http = {{ url = \"{}/x\" }}\n",
         server.url
     );
     let stage = Stage::start(1, &settings).await;
@@ -159,7 +160,7 @@ async fn wait_behind(stage: &Stage, name: &str, hosted: &str, server: &Server) {
         sent.expect("it is sent");
     }
     for _ in 0..5 {
-        stage.ask(hosted, None, "normal").await;
+        stage.ask(hosted, Some(120_000), "normal").await;
     }
     wait_for("the server to be busy", PATIENCE, async || {
         let busy = !server.received().is_empty();

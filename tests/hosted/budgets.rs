@@ -30,7 +30,7 @@ async fn three_replicas_and_two_agents_share_one_budget() {
     let budget = format!("requests_per_minute = {LIMIT}");
     let stage = Stage::start(3, &settings(&agents, &model.url, &budget)).await;
     for place in 0..30 {
-        stage.ask(agents[place % 2], Some(15_000), "normal").await;
+        stage.ask(agents[place % 2], Some(25_000), "normal").await;
     }
     let answers = stage.all_answers(30).await;
     let answered = answers

@@ -137,6 +137,7 @@ async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
     let stage = Stage::start(1, &settings.concat()).await;
     let opening = json!({
         "participants": [careful, quick], "task": { "type": "contract_review", "title": "Lease", "input": {} },
+        "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
     });
     let case = stage.installation.open_case(&opening).await;
     let decision = stage
@@ -167,6 +168,7 @@ async fn what_stands_in_the_result_of_a_response_is_the_finding_and_the_answer()
     let stage = Stage::start(1, &settings.concat()).await;
     let opening = json!({
         "participants": [first, second], "task": { "type": "contract_review", "title": "Rent", "input": {} },
+        "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
     });
     let case = stage.installation.open_case(&opening).await;
     let decided = stage.installation.decision(&case, PATIENCE).await;

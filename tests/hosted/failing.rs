@@ -228,27 +228,30 @@ async fn until_shown(stage: &Stage, agent: &str, waiting: u32, dropped: &[(&str,
 #[tokio::test]
 async fn what_waits_for_a_slow_agent_is_shown_and_what_is_dropped_is_counted() {
     let slow = Server::silent().await;
-    let agent = unique("slow");
-    let settings = format!(
-        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 2\ntimeout_ms = 120000\n\
-         wait_max_ms = 120000\nhttp = {{ url = \"{}/x\" }}\n",
-        slow.url
-    );
-    let stage = Stage::start(1, &settings).await;
-    let name = format!("concord_hosted_waiting{{agent=\"{agent}\"}} ");
-    let none = shown(&stage, &name).await;
-    assert_eq!(none.as_deref(), Ok("0"), "nobody has asked yet");
-    stage.ask(&agent, Some(120_000), "normal").await;
+    let [agent, other] = ["slow", "other"].map(unique);
+    let hosted = |name: &str| {
+        format!(
+            "[[service.agents]]\nagent_id = \"{name}\"\ninstances = 1\nqueue_max = 2\ntimeout_ms = 120000\n\
+             wait_max_ms = 120000\nhttp = {{ url = \"{}/x\" }}\n",
+            slow.url
+        )
+    };
+    let stage = Stage::start(1, &(hosted(&agent) + &hosted(&other))).await;
+    until_shown(&stage, &agent, 0, &[]).await;
+    for agent in [&agent, &other] {
+        stage.ask(agent, Some(120_000), "normal").await;
+    }
     wait_for("the first to be worked on", PATIENCE, async || {
         let calls = slow.received().len();
-        (calls == 1).then_some(()).ok_or_else(|| calls.to_string())
+        (calls == 2).then_some(()).ok_or_else(|| calls.to_string())
     })
     .await;
-    // One waits for long, one until its deadline.
-    stage.ask(&agent, Some(120_000), "normal").await;
-    until_shown(&stage, &agent, 1, &[]).await;
-    let late = stage.ask(&agent, Some(8_000), "normal").await;
-    until_shown(&stage, &agent, 2, &[]).await;
+    // For the other one waits until its deadline.
+    let late = stage.ask(&other, Some(8_000), "normal").await;
+    for count in 1..=2 {
+        stage.ask(&agent, Some(120_000), "normal").await;
+        until_shown(&stage, &agent, count, &[]).await;
+    }
     let refused = stage.ask(&agent, None, "normal").await;
     assert_eq!(code(&stage.answer(&refused).await), "CAPACITY_EXCEEDED");
     // Nobody is told of this one.
@@ -262,30 +265,35 @@ async fn what_waits_for_a_slow_agent_is_shown_and_what_is_dropped_is_counted() {
     told.publish(stage.installation.client()).await;
     until_shown(&stage, &agent, 2, &[("queue_full", 2)]).await;
     assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
-    until_shown(&stage, &agent, 1, &[("queue_full", 2), ("expired", 1)]).await;
+    until_shown(&stage, &other, 0, &[("expired", 1)]).await;
 }
 
 #[tokio::test]
 async fn answers_that_are_promised_and_not_given_are_counted() {
     let later = Server::start(|_| async { (202, String::new()) }).await;
-    let agent = unique("later");
-    let settings = format!(
-        "{}[[service.agents]]\nagent_id = \"{agent}\"\nqueue_max = 1\nhttp = {{ url = \"{}/x\" }}\n",
-        callback_settings(),
-        later.url
-    );
+    let [agent, other] = ["later", "other"].map(unique);
+    let hosted = |name: &str| {
+        format!(
+            "[[service.agents]]\nagent_id = \"{name}\"\nqueue_max = 1\nhttp = {{ url = \"{}/x\" }}\n",
+            later.url
+        )
+    };
+    let settings = callback_settings() + &hosted(&agent) + &hosted(&other);
     let stage = Stage::start(1, &settings).await;
-    let promised = stage.ask(&agent, Some(8_000), "normal").await;
-    wait_for("the first to be promised", PATIENCE, async || {
+    // Of one the promise lasts long, of the other not.
+    stage.ask(&agent, Some(120_000), "normal").await;
+    let promised = stage.ask(&other, Some(8_000), "normal").await;
+    wait_for("both to be promised", PATIENCE, async || {
         let calls = later.received().len();
-        (calls == 1).then_some(()).ok_or_else(|| calls.to_string())
+        (calls == 2).then_some(()).ok_or_else(|| calls.to_string())
     })
     .await;
+    until_shown(&stage, &agent, 0, &[("answered", 1)]).await;
     let refused = stage.ask(&agent, None, "normal").await;
     assert_eq!(code(&stage.answer(&refused).await), "CAPACITY_EXCEEDED");
     assert_eq!(code(&stage.answer(&promised).await), "TIMEOUT");
-    let counted = [("answered", 2), ("later_full", 1), ("later_missing", 1)];
-    until_shown(&stage, &agent, 0, &counted).await;
+    until_shown(&stage, &agent, 0, &[("answered", 2), ("later_full", 1)]).await;
+    until_shown(&stage, &other, 0, &[("answered", 1), ("later_missing", 1)]).await;
 }
 
 /// The consumer of a hosted agent belongs to all replicas: by its backlog the chart scales the adapter.
@@ -322,8 +330,8 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     .await;
     let agent = unique("slow");
     let settings = format!(
-        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 3\ntimeout_ms = 60000\n\
-         openai = {{ base_url = \"{}/v1\", model = \"m\" }}\n",
+        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 3\ntimeout_ms = 120000\n\
+         wait_max_ms = 120000\nopenai = {{ base_url = \"{}/v1\", model = \"m\" }}\n",
         slow.url
     );
     let stage = Stage::start(1, &settings).await;
@@ -338,21 +346,22 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
         })
         .await;
     };
-    let first = stage.ask(&agent, None, "normal").await;
+    let long = Some(120_000);
+    let first = stage.ask(&agent, long, "normal").await;
     waiting(0).await;
     let mut normal = Vec::new();
     for count in 1..=3 {
-        normal.push(stage.ask(&agent, None, "normal").await);
+        normal.push(stage.ask(&agent, long, "normal").await);
         waiting(count).await;
     }
-    let refused = stage.ask(&agent, None, "normal").await;
+    let refused = stage.ask(&agent, long, "normal").await;
     assert_eq!(code(&stage.answer(&refused).await), "CAPACITY_EXCEEDED");
     // An urgent one takes the place of the last, and goes before the others.
-    let urgent = stage.ask(&agent, None, "critical").await;
+    let urgent = stage.ask(&agent, long, "critical").await;
     assert_eq!(code(&stage.answer(&normal[2]).await), "CAPACITY_EXCEEDED");
     waiting(3).await;
     // A request whose deadline passes while it waits is answered by an error. It must have come before that.
-    let late = stage.ask(&agent, Some(4_000), "critical").await;
+    let late = stage.ask(&agent, Some(8_000), "critical").await;
     assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
 
     release.send_replace(true);

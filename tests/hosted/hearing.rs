@@ -135,6 +135,7 @@ async fn parties_hear_each_other_and_a_hosted_agent_is_not_called_by_that() {
     let _high = talkative(&stage, &high, 90, &heard_high).await;
     let opening = json!({
         "participants": [low, high, hosted], "task": { "type": "t", "title": "t", "input": {} },
+        "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
     });
     let case = stage.installation.open_case(&opening).await;
     stage.installation.decision(&case, PATIENCE).await;

@@ -67,7 +67,7 @@ async fn confirms_the_finding(server: Server) {
     let client = stage.installation.client();
     let opening = json!({
         "participants": [ann, hosted], "task": { "type": "t", "title": "t", "input": {} },
-        "policy": { "importance": { "filtered": true } },
+        "policy": { "finding_timeout_ms": 600_000, "importance": { "filtered": true } },
     });
     let case = stage.installation.open_case(&opening).await;
     let seen = json!({ "summary": "Seen.", "risk_score": 10 });

@@ -141,6 +141,7 @@ async fn a_case_of_a_server_and_a_model_reaches_its_decision() {
     let stage = Stage::start(1, &settings(&careful, &server, &quick, &model)).await;
     let opening = json!({
         "participants": [careful, quick], "task": { "type": "contract_review", "title": TITLE, "input": {} },
+        "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
     });
     let case = stage.installation.open_case(&opening).await;
     let decision = stage.installation.decision(&case, PATIENCE).await;

@@ -26,7 +26,7 @@ fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
 /// A deadline that passes before the agents of these tests answer, and after everything else that is asked of them.
 fn soon() -> Timestamp {
     let now = concord_runtime::service::clock::now().unix_millis();
-    Timestamp::from_unix_millis(now + 4_000)
+    Timestamp::from_unix_millis(now + 8_000)
 }
 
 /// Each answer that the asker was given: its type, and the message that it answers.

@@ -86,6 +86,8 @@ async fn a_hosted_agent_is_told_what_another_says_to_it_or_to_everybody() {
     let kept = directory.path().join("kept");
     let [hosted, thinks, other] = ["hosted", "thinks", "other"].map(unique);
     let settings = [
+        // What a slow machine has not acknowledged yet is not to be told again.
+        "[work]\nack_wait_ms = 60000\n".to_owned(),
         callback_settings(),
         format!(
             "[[service.agents]]\nagent_id = {hosted:?}\nhttp = {{ url = \"{}/x\" }}\n\

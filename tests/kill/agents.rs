@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, consumer::pull};
-use concord_testkit::{Message, ReceivedMessage};
+use concord_testkit::{Message, ReceivedMessage, wait_for};
 use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
 /// An agent that has failed begins again at most so often.
 const TRIES: Duration = Duration::from_millis(200);
+
+/// A broker may stand still for longer than the client waits for its acknowledgement.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The answers of an agent to a message; the same whenever, and however often, it receives the message.
 pub(crate) type Answers = fn(&ReceivedMessage) -> Vec<Message>;
@@ -102,4 +105,13 @@ pub(crate) async fn publish(
         .await?
         .await?;
     Ok(())
+}
+
+/// Stores a message once, and tries again where the broker has not said in time that it has it.
+pub(crate) async fn store(jetstream: &jetstream::Context, message: &Message) {
+    wait_for(message.id(), PATIENCE, async || {
+        let stored = publish(jetstream, message).await;
+        stored.map_err(|error| error.to_string())
+    })
+    .await;
 }

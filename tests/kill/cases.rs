@@ -8,7 +8,7 @@ use concord_testkit::{Message, ReceivedMessage, Stored, events, settled, until};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::kill::agents::{Agents, publish};
+use crate::kill::agents::{Agents, store};
 use crate::kill::blows::{last_event, start};
 use crate::kill::storm::{CASES, check};
 
@@ -197,8 +197,7 @@ async fn decide(cases: usize) -> &'static Undisturbed {
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], answers);
     for number in 0..cases {
-        let stored = publish(&jetstream, &opening(number)).await;
-        stored.expect("the request is stored");
+        store(&jetstream, &opening(number)).await;
     }
     let decisions = wait_for_decisions(&client, cases, patience).await;
     let all_done = settled(&client, patience).await;

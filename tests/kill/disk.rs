@@ -11,7 +11,7 @@ const ROOM: &str = "8g";
 /// So many bytes fit still when it is made full; less than the least that a broker writes of one case.
 const LEFT: u64 = 16 * 1024;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file system of its own; it is taken away when this is dropped.
 pub(crate) struct Disk(PathBuf);

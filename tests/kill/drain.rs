@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::future::join;
 use serde_json::Value;
 
-use crate::kill::agents::{Agents, publish};
+use crate::kill::agents::{Agents, store};
 use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
 
 const CASES: usize = 60;
@@ -66,9 +66,7 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS, cases::answers);
     for number in 0..CASES {
-        publish(&jetstream, &opening(number))
-            .await
-            .expect("the request is stored");
+        store(&jetstream, &opening(number)).await;
     }
     let begun = Instant::now();
     for service in SERVICES

@@ -202,6 +202,35 @@ impl EventLog {
         most
     }
 
+    /// Checks that a ruling is set aside as on an old brief only after evidence that came while an expert had the debate, with the
+    /// brief of then: how many rulings were set aside, by reason.
+    pub(crate) fn rulings_set_aside(&self) -> BTreeMap<String, usize> {
+        let mut briefs: BTreeMap<&str, &Value> = BTreeMap::new();
+        let mut aside = BTreeMap::new();
+        for event in &self.all {
+            let data = event.data();
+            match event.name.as_str() {
+                "debate.evidence_given" if data["brief"].is_object() => {
+                    briefs.insert(&event.of, &data["brief"]["digest"]);
+                }
+                "debate.ruling_set_aside" => {
+                    let reason = text(&data["reason"]);
+                    *aside.entry(reason.to_owned()).or_default() += 1;
+                    let of_then = briefs.get(event.of.as_str()).copied();
+                    match reason {
+                        "second" | "timed_out" => {}
+                        "changed" => {
+                            assert_eq!(of_then, Some(&data["brief"]["digest"]), "{event:?}");
+                        }
+                        _ => panic!("no ruling here is set aside for that: {event:?}"),
+                    }
+                }
+                _ => {}
+            }
+        }
+        aside
+    }
+
     /// Checks that every deadline has elapsed once and not before it was due, or was closed or replaced: how many have
     /// elapsed, and how many were closed or replaced.
     pub(crate) fn deadlines(&self, now: Timestamp) -> (usize, usize) {
@@ -247,16 +276,29 @@ impl EventLog {
         elapsed
     }
 
+    /// The events of a debate that were stored before that moment.
+    fn of_debate(&self, debate: &str, before: Timestamp) -> impl Iterator<Item = &Event> {
+        self.all.iter().filter(move |event| {
+            event.of.strip_prefix("debate/") == Some(debate) && event.stored_at <= before
+        })
+    }
+
     /// Whether a debate had left level 1 before that moment.
     pub(crate) fn had_left_the_agents(&self, debate: &str, before: Timestamp) -> bool {
-        let left =
-            |event: &&Event| event.name == "debate.escalated" || event.name == "debate.resolved";
-        let mut of_debate = self
-            .all
-            .iter()
-            .filter(|event| event.of.strip_prefix("debate/") == Some(debate));
-        of_debate
-            .find(left)
-            .is_some_and(|event| event.stored_at <= before)
+        self.of_debate(debate, before)
+            .any(|event| event.name == "debate.escalated" || event.name == "debate.resolved")
+    }
+
+    /// Whether an expert had lost a debate before that moment.
+    pub(crate) fn was_taken_from(&self, expert: &str, debate: &str, before: Timestamp) -> bool {
+        self.of_debate(debate, before).any(|event| {
+            let data = event.data();
+            let lost = match event.name.as_str() {
+                "debate.unassigned" => &data["expert"],
+                "debate.assigned" => &data["instead_of"]["expert"],
+                _ => return false,
+            };
+            lost == expert
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::{self, stream};
 use concord_runtime::broker::followed;
-use concord_testkit::wait_for;
+use concord_testkit::{connect, wait_for};
 use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
@@ -19,8 +19,7 @@ const DEAF_MAX: Duration = Duration::from_secs(35);
 async fn a_follower_hears_again_soon_after_its_broker_has_died() {
     let brokers = Brokers::start().await;
     let urls = brokers.url();
-    let client = async_nats::connect(urls.split(',').collect::<Vec<_>>());
-    let context = jetstream::new(client.await.expect("the brokers are there"));
+    let context = jetstream::new(connect(&urls).await);
     let stream = wait_for("the stream", PATIENCE, async || {
         let config = stream::Config {
             name: "FOLLOWED".to_owned(),

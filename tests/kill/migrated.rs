@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{self, object_store};
-use concord_testkit::{command, finish, programs_of, wait_for};
+use concord_testkit::{command, connect, finish, programs_of, wait_for};
 use futures::TryStreamExt;
 
 use crate::kill::brokers::Brokers;
@@ -27,8 +27,7 @@ async fn a_migration_gives_every_stream_its_copies_an_archive_too() {
     })
     .await;
     let urls = brokers.url();
-    let client = async_nats::connect(urls.split(',').collect::<Vec<_>>());
-    let context = jetstream::new(client.await.unwrap());
+    let context = jetstream::new(connect(&urls).await);
     let archive = object_store::Config {
         bucket: "CONCORD_ARCHIVE".to_owned(),
         ..Default::default()

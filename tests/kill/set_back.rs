@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, consumer::PullConsumer, consumer::pull, stream::Stream};
 use concord_runtime::clock;
-use concord_testkit::{COMMAND_MAX, command, finish, programs_of, wait_for};
+use concord_testkit::{COMMAND_MAX, command, connect, finish, programs_of, wait_for};
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
 use serde_json::Value;
@@ -127,8 +127,7 @@ async fn what_is_not_settled_outlives_a_leader_after_it_was_set_back() {
     let brokers = Brokers::start().await;
     streams(&brokers).await;
     let urls = brokers.url();
-    let client = async_nats::connect(urls.split(',').collect::<Vec<_>>());
-    let context = jetstream::new(client.await.expect("the brokers are there"));
+    let context = jetstream::new(connect(&urls).await);
     let stream = context.get_stream("CONCORD_MESSAGES").await.unwrap();
     let ann = agent(&stream).await;
     for _ in 0..BEFORE / 200 {

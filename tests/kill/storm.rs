@@ -7,7 +7,7 @@ use concord_events::dead_letter::header;
 use concord_testkit::{Random, TestInstallation, audit, dead_letters, settled, wait_for};
 use serde_json::Value;
 
-use crate::kill::agents::{Agents, publish};
+use crate::kill::agents::{Agents, store};
 use crate::kill::blows::{Blow, last_event, plan, start_sharing, strike};
 use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 
@@ -24,9 +24,7 @@ async fn run(blows: &[(u64, Blow)]) -> Vec<(String, Value)> {
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
     for number in 0..CASES {
-        publish(&jetstream, &opening(number))
-            .await
-            .expect("the request is stored");
+        store(&jetstream, &opening(number)).await;
     }
     for (at, blow) in blows {
         wait_for(format!("event {at}"), PATIENCE, async || {

@@ -15,7 +15,7 @@ use concord_testkit::{
 use concord_wire::subject::Service;
 use serde_json::Value;
 
-use crate::kill::agents::{Agents, publish};
+use crate::kill::agents::{Agents, store};
 use crate::kill::blows::{REPLICAS, doubled};
 use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 use crate::kill::storm::check;
@@ -91,8 +91,7 @@ impl Rolling {
 
 async fn open(jetstream: &jetstream::Context, numbers: Range<usize>) {
     for number in numbers {
-        let stored = publish(jetstream, &opening(number)).await;
-        stored.expect("the request is stored");
+        store(jetstream, &opening(number)).await;
     }
 }
 

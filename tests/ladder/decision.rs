@@ -6,10 +6,15 @@ use serde_json::{Value, json};
 use crate::ladder::stage::Stage;
 
 /// A case whose time is over while the disagreement about its risk score, 20 or 80, waits for a person.
-async fn decided_before_the_person(person_ms: u64) -> Stage {
-    // The debate must have come as far as that when the time is over.
+async fn decided_before_the_person() -> Stage {
+    // The debate must have been opened when the time is over.
+    decided(10_000, 600_000).await
+}
+
+/// A case of so much time with that disagreement, about which a person has so much time.
+async fn decided(case_ms: u64, person_ms: u64) -> Stage {
     let terms = json!({ "policy": {
-        "conflict_handling": "ladder", "case_timeout_ms": 8_000, "finding_timeout_ms": 8_000,
+        "conflict_handling": "ladder", "case_timeout_ms": case_ms, "finding_timeout_ms": 10_000,
         "rounds_max": 0, "answer_timeout_ms": 100,
         "ladder": {
             "domain": "valuation",
@@ -48,7 +53,7 @@ async fn check_told(stage: &Stage, version: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ruling_that_comes_after_the_decision_changes_it() {
-    let stage = decided_before_the_person(600_000).await;
+    let stage = decided_before_the_person().await;
     let first = stage.event("case", "decided", |_| true).await["data"]["decision"].clone();
     assert_eq!(
         (&first["version"], &first["outcome"]["risk_score"]),
@@ -124,7 +129,7 @@ async fn with_expert(stage: &Stage) -> impl Fn(&[&str]) -> std::process::Output 
 /// Who rules by the command need not know how a position is written as a value.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
-    let stage = decided_before_the_person(600_000).await;
+    let stage = decided_before_the_person().await;
     let rule = with_expert(&stage).await;
     for (own, value, reason) in [
         ("too much", "101", "it must be a number from 0 to 100"),
@@ -157,7 +162,7 @@ async fn a_ruling_in_words_of_ones_own_is_what_the_decision_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ruling_in_words_that_decide_nothing_is_told_that_a_value_does() {
-    let stage = decided_before_the_person(600_000).await;
+    let stage = decided_before_the_person().await;
     let rule = with_expert(&stage).await;
     let ruled = rule(&["--own", "- 50"]);
     assert!(ruled.status.success(), "{ruled:?}");
@@ -169,7 +174,8 @@ async fn a_ruling_in_words_that_decide_nothing_is_told_that_a_value_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_override_at_the_final_gate_of_a_case_without_gates_changes_the_decision() {
-    let stage = decided_before_the_person(1_000).await;
+    // Nobody rules in time, so the case is decided long before its own time is over.
+    let stage = decided(600_000, 1_000).await;
     let first = stage.event("case", "decided", |_| true).await;
     let decision = &first["data"]["decision"];
     assert_eq!(decision["outcome"]["risk_score"], 80.0, "nobody has ruled");

@@ -6,35 +6,42 @@ use serde_json::{Value, json};
 use crate::ladder::stage::Stage;
 
 /// A debate of the stage's case, and the messages of its participants to the facilitator.
-struct Debate<'a> {
+pub(crate) struct Debate<'a> {
     stage: &'a Stage,
     id: String,
 }
 
 impl<'a> Debate<'a> {
     /// Waits until the debate is opened.
-    async fn opened(stage: &'a Stage) -> Self {
+    pub(crate) async fn opened(stage: &'a Stage) -> Self {
         let event = stage.event("debate", "opened", |_| true).await;
         let id = event["id"].as_str().expect("an id").to_owned();
         Self { stage, id }
     }
 
-    async fn send(&self, from: &str, kind: &str, payload: Value) {
+    fn message(&self, from: &str, kind: &str, payload: Value) -> Message {
         let message = Message::new(&self.stage.case, from, "debate-facilitator", kind, payload);
-        let message = message.with("/correlation_id", self.id.clone());
-        self.stage.send(&message).await;
+        message.with("/correlation_id", self.id.clone())
     }
 
-    /// Sends a ruling for this position, by a brief with this digest.
-    async fn rule(&self, from: &str, position: &str, digest: &Value) {
+    async fn send(&self, from: &str, kind: &str, payload: Value) {
+        self.stage.send(&self.message(from, kind, payload)).await;
+    }
+
+    /// A ruling for this position, by a brief with this digest.
+    pub(crate) fn ruling(&self, from: &str, position: &str, digest: &Value) -> Message {
         let ruling = json!({
             "debate_id": self.id, "digest": digest, "position_id": position, "rationale": "The filing says so.",
         });
-        self.send(from, "ruling", ruling).await;
+        self.message(from, "ruling", ruling)
+    }
+
+    async fn rule(&self, from: &str, position: &str, digest: &Value) {
+        self.stage.send(&self.ruling(from, position, digest)).await;
     }
 
     /// Brings the debate to level 2 by evidence that the challenger rejects: so it need not wait for the times of agents.
-    async fn escalate(&self) {
+    pub(crate) async fn escalate(&self) {
         let (finance, strategy) = (&self.stage.finance, &self.stage.strategy);
         self.send(finance, "acknowledgement", json!({})).await;
         let evidence = json!({ "evidence": ["10-K page 45"] });
@@ -50,7 +57,7 @@ impl<'a> Debate<'a> {
     }
 
     /// Waits until an expert is asked to rule by a brief with another digest than `known`: the digest.
-    async fn digest_other_than(&self, expert: &str, known: &Value) -> Value {
+    pub(crate) async fn digest_other_than(&self, expert: &str, known: &Value) -> Value {
         let request = self.stage.message_to(expert, "request", |request| {
             let payload = &request["payload"];
             payload["action"] == "rule" && payload["parameters"]["digest"] != *known

@@ -315,7 +315,7 @@ async fn without_another_expert_the_debate_falls_back_in_its_time() {
     let [_, public] = keys(&stage, "eve.key").await;
     register(&stage, "eve", "arbiter", &public).await;
     // All of the time is for reading the brief and being suspended, which must come before it is over.
-    ask(&stage, 8_000).await;
+    ask(&stage, 10_000).await;
     brief(&stage, "eve").await;
     printed(&stage, &["person", "suspend", "eve", "--why", "on leave"]).await;
     let fell = stage.event("debate", "fell_back", |_| true).await;

@@ -18,13 +18,15 @@ fn times(person_ms: u32) -> Value {
     })
 }
 
-/// A case in which an expert has ruled 45 between 20 and 80, as its decision says.
+/// A case in which an expert has ruled 45 between 20 and 80, as its decision says. Only what is on the critical path falls back soon.
 async fn ruled() -> Stage {
     let stage = Stage::empty().await;
     let expert = unique("eve");
     let registration = json!({ "agent_id": expert, "domains": ["valuation"] });
     stage.installation.register_expert(&registration).await;
-    let ladder = json!({ "domain": "valuation", "times": times(6_000) });
+    let ladder = json!({
+        "domain": "valuation", "times": times(600_000), "times_by_priority": { "critical-path": times(1_000) },
+    });
     let policy = json!({
         "conflict_handling": "ladder", "rounds_max": 0, "answer_timeout_ms": 100, "decide": "when_settled", "ladder": ladder,
     });
@@ -69,7 +71,7 @@ async fn challenged_with(stage: &Stage, value: u32) -> Value {
     let challenge = json!({
         "challenge_id": "CH-1", "challenger": stage.strategy, "challenged": stage.finance, "disputed_finding": "A risk of 20",
         "challenge_basis": "It is more.", "required_evidence": ["the annex"], "metric": "risk_score", "challenged_value": 20,
-        "position": format!("Risk score: {value}"), "value": value, "domain": "valuation",
+        "position": format!("Risk score: {value}"), "value": value, "domain": "valuation", "priority": "critical-path",
     });
     let (case, from) = (&stage.case, &stage.strategy);
     let challenge = Message::new(case, from, "coordinator", "challenge", challenge);

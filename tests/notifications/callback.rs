@@ -85,9 +85,9 @@ const WAITING: usize = 5;
 #[tokio::test(flavor = "multi_thread")]
 async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once() {
     let port = free_port();
-    // The last completion waits for much longer than the broker waits for an acknowledgement.
+    // The last completion waits for longer than the broker waits for an acknowledgement.
     let server = Server::webhook_with(port, &["--answers", "204", "--takes", "2"]).await;
-    let work = "in_flight_max = 1\nack_wait_ms = 2000";
+    let work = "in_flight_max = 1\nack_wait_ms = 6000";
     let stage = Stage::start(&Channels {
         webhook: Some(port),
         work,

@@ -44,8 +44,8 @@ async fn a_gate_is_told_of_what_stands_provisionally_and_when_it_is_awaited() {
     stage.wait_until_all_are_told().await;
     assert_eq!(
         (
-            servers.smtp.received().len(),
-            servers.webhook.received().len()
+            servers.smtp.received_at_least(4).await.len(),
+            servers.webhook.received_at_least(2).await.len()
         ),
         (4, 2)
     );

@@ -1,5 +1,6 @@
 //! An expert is told of a debate at once, and reminded of it, by both channels.
 
+use concord_testkit::concord;
 use serde_json::{Value, json};
 
 use crate::notifications::HOUR;
@@ -117,5 +118,40 @@ async fn an_expert_is_told_at_once_at_half_and_at_90_percent_of_the_time() {
         !stage.log().contains("t0ken"),
         "what may be a secret of an address is in the log"
     );
+    stage.holds().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expert_is_told_what_an_operator_does_with_the_time_and_of_the_end() {
+    let (stage, servers) = Servers::start("200").await;
+    stage.register_eve(&webhook_url(servers.webhook_port)).await;
+    stage.challenge("Margin", HOUR, HOUR).await;
+    let debate = Assignment::of(&stage).await.debate;
+    let order = |verb: &str, more: &[&str]| {
+        let order = ["--server", stage.installation.server_url(), "debate", verb];
+        let why = ["--by", "olga", "--why", "the filing is late"];
+        let output = concord(&[&order[..], &[debate.as_str()], &why, more].concat());
+        assert!(output.status.success(), "{output:?}");
+    };
+    for (verb, more, subject) in [
+        ("hold", &[][..], "The time is held: Margin"),
+        ("resume", &[], "The time goes on: Margin"),
+        ("extend", &["--hours", "2"], "There is more time: Margin"),
+        ("cancel", &[], "Taken back from you: Margin"),
+    ] {
+        order(verb, more);
+        let mail = servers.smtp.mail(&format!("[Concord] {subject}")).await;
+        let text = mail["text"].as_str().expect("a text");
+        assert_eq!(mail["recipients"], json!(["eve@example.org"]));
+        let has_time = matches!(verb, "resume" | "extend");
+        assert!(
+            text.contains("By: olga\nBecause: the filing is late\n")
+                && text.contains("Until: ") == has_time,
+            "{text}"
+        );
+    }
+    let call = servers.webhook.call("debate.deadlines_moved", 200).await;
+    assert_eq!(call["body"]["data"]["control"], json!("hold"));
+    servers.webhook.call("debate.unassigned", 200).await;
     stage.holds().await;
 }

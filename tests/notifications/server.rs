@@ -90,6 +90,17 @@ impl Server {
             .collect()
     }
 
+    /// Everything that it has received, once there is at least so much: what it has answered may be printed a moment later.
+    pub(crate) async fn received_at_least(&self, number: usize) -> Vec<Value> {
+        wait_for(format!("{number} lines"), PATIENCE, async || {
+            let received = self.received();
+            (received.len() >= number)
+                .then_some(received.clone())
+                .ok_or_else(|| format!("{received:#?}"))
+        })
+        .await
+    }
+
     /// Waits until it prints a line for which `is_it` is true; `what` names what is awaited.
     pub(crate) async fn printed(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         wait_for(what, PATIENCE, async || {

@@ -35,6 +35,8 @@ async fn mails_and_calls_go_by_tls_and_a_refused_login_is_tried_again() {
         smtp: Some(smtp_port),
         webhook: Some(webhook_port),
         tls,
+        // As long as the other server needs to start.
+        notify: "tries_max = 1000",
         ..Channels::default()
     })
     .await;

@@ -81,14 +81,15 @@ async fn restart_coordinator(installation: &TestInstallation, known: [&AgentId; 
     let started = installation.restart(Service::Coordinator, 0).await;
     started.expect("it starts");
     installation.ready().await.expect("it is ready");
-    let agents = installation
-        .ask(Service::Coordinator, "agents", &Value::Null)
-        .await
-        .expect("an answer");
-    let agents = agents.to_string();
-    for agent in known {
-        assert!(agents.contains(agent.as_str()), "{agent}: {agents}");
-    }
+    wait_for("both cards", PATIENCE, async || {
+        let agents = installation
+            .ask(Service::Coordinator, "agents", &Value::Null)
+            .await?
+            .to_string();
+        let has_all = known.iter().all(|agent| agents.contains(agent.as_str()));
+        has_all.then_some(()).ok_or(agents)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ async fn is_decided(installation: &TestInstallation, agent: &AgentId) {
     let opening = json!({ "case_id": case, "participants": [agent], "task": { "type": "test" } });
     installation.open_case(&opening).await;
     let filter = format!("case.{case}.decided");
-    wait_for("the decision", Duration::from_secs(10), async || {
+    wait_for("the decision", PATIENCE, async || {
         let decided: Vec<Value> = event_data(installation.client(), &filter).await?;
         (!decided.is_empty()).then_some(()).ok_or_else(String::new)
     })
@@ -86,7 +86,15 @@ async fn what_the_broker_answers_is_nobodys_word() {
         while rounds.load(Ordering::Relaxed) < 20 {
             is_decided(&installation, &ann).await;
             for service in [Service::Coordinator, Service::DebateFacilitator] {
-                assert_eq!(working(&installation, service).await, Ok(1), "{service}");
+                wait_for(
+                    format!("{service} to work"),
+                    PATIENCE,
+                    async || match working(&installation, service).await? {
+                        1 => Ok(()),
+                        other => Err(format!("{other} do")),
+                    },
+                )
+                .await;
             }
         }
     })

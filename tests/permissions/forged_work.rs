@@ -56,8 +56,15 @@ async fn a_message_with_the_header_of_a_question_between_replicas_is_a_message()
         sent.await.expect("sent");
     }
     told(&installation, &eva, "error", MESSAGES).await;
-    let handed = installation.counter("concord_handed_off_total").await;
-    assert!(handed.expect("counted") > 0, "nothing was handed over");
+    wait_for(
+        "what was handed over",
+        PATIENCE,
+        async || match installation.counter("concord_handed_off_total").await {
+            Ok(0) => Err("nothing".to_owned()),
+            handed => handed.map_err(|error| error.to_string()),
+        },
+    )
+    .await;
     let events = event_data(installation.client(), "opener.*.*").await;
     assert_eq!(events.expect("readable"), Vec::<Value>::new());
     installation.holds(PATIENCE).await;

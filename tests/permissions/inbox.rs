@@ -6,8 +6,7 @@ use std::io::Write as _;
 use async_nats::jetstream::consumer::push;
 use async_nats::{ConnectOptions, jetstream};
 use concord_agent::Agent;
-use concord_events::topology::StreamKind;
-use concord_testkit::{Message, TestInstallation, concord, stored, unique, wait_for};
+use concord_testkit::{Message, TestInstallation, concord, wait_for};
 use concord_wire::payload::Card;
 use concord_wire::subject::{Lane, SubjectSpace};
 use concord_wire::{AgentId, MessageType};
@@ -31,7 +30,7 @@ fn register(installation: &TestInstallation, agent: &AgentId) {
 }
 
 /// Waits until an agent has taken and acknowledged everything.
-async fn wait_until_empty(installation: &TestInstallation, agent: &AgentId) {
+pub(crate) async fn wait_until_empty(installation: &TestInstallation, agent: &AgentId) {
     let inbox = SubjectSpace::default().registered_inbox(Lane::Normal, agent);
     let broker = jetstream::new(installation.client().clone());
     wait_for("the inbox to be empty", PATIENCE, async || {
@@ -90,7 +89,8 @@ async fn an_agent_takes_what_was_kept_for_it_and_nobody_elses() {
     );
     his.may_not_publish(next, b"", "what waits for her").await;
     his.may_not_subscribe(hers.deliver_to).await;
-    name_an_event(&installation, &his, &mallory, note(&mallory, 4)).await;
+    let (his_own, to_her) = (note(&mallory, 4), note(&eva, 5));
+    delete_what_there_is(&installation, &mut his, (&mallory, his_own), &to_her).await;
 
     // Zoe registers herself, and goes.
     let card = Card::new(zoe.clone());
@@ -133,38 +133,72 @@ async fn connect(
     (connected.expect("it may connect"), heard)
 }
 
-/// Mallory acknowledges a message and asks that the broker's answer, which is empty, goes to the place of an event.
-async fn name_an_event(
+/// Asks the coordinator to acknowledge a delivery under an agent's name: the error, empty where it is done.
+async fn acknowledge(his: &User, agent: &AgentId, asked: &Value) -> String {
+    let subject = format!("concord.v1.api.coordinator.acknowledge.{agent}");
+    let answer = his.client.request(subject, asked.to_string().into()).await;
+    let headers = answer.expect("an answer").headers.unwrap_or_default();
+    let error = headers.get("Nats-Service-Error");
+    error.map_or_else(String::new, ToString::to_string)
+}
+
+/// How many messages a stream has; none where there is no such stream.
+async fn length(installation: &TestInstallation, stream: &str) -> Option<u64> {
+    let found = jetstream::new(installation.client().clone())
+        .get_stream(stream)
+        .await;
+    found.ok().map(|stream| stream.cached_info().state.messages)
+}
+
+/// Mallory has what he says answered where JetStream is asked to delete things.
+async fn delete_what_there_is(
     installation: &TestInstallation,
-    his: &User,
-    mallory: &AgentId,
-    note: Message,
+    his: &mut User,
+    (mallory, note): (&AgentId, Message),
+    to_another: &Message,
 ) {
     let inbox = SubjectSpace::default().registered_inbox(Lane::Normal, mallory);
     let heard = his.client.queue_subscribe(inbox.deliver_to, inbox.group);
     let mut heard = heard.await.expect("a subscription");
     note.store(&his.client).await;
     let delivery = timeout(PATIENCE, heard.next()).await.expect("it is heard");
-    let receipt = delivery.and_then(|message| message.reply);
-    let case = unique("case");
-    let event = format!("concord.v1.event.case.{case}.opened");
-    let asked = his.client.publish_with_reply(
-        receipt.expect("it is to be acknowledged"),
-        event.clone(),
-        "+ACK".into(),
-    );
-    asked.await.expect("sent");
-    wait_for("the empty answer among the events", PATIENCE, async || {
-        let found = stored(installation.client(), StreamKind::Events, &event).await?;
-        let is_empty = found.iter().any(|one| one.payload.is_empty());
-        is_empty.then_some(()).ok_or_else(|| "nothing".to_owned())
-    })
-    .await;
-    let opening = json!({ "case_id": case, "participants": [mallory], "task": { "type": "test" } });
-    installation.open_case(&opening).await;
-    let finding = json!({ "summary": "Seen.", "risk_score": 20 });
-    Message::finding(&case, mallory.as_str(), finding, 0.8)
-        .store(&his.client)
+    let receipt = delivery.and_then(|message| message.reply).expect("a reply");
+    let before = length(installation, "CONCORD_EVENTS").await;
+    // What the broker answers to an acknowledgement is empty, and with that it deletes a stream.
+    let his_own = receipt.to_string();
+    his.may_not_publish(his_own, b"+ACK", "an acknowledgement")
         .await;
-    installation.holds(PATIENCE).await;
+    for (verb, subject) in [
+        ("STREAM.DELETE.CONCORD_EVENTS", to_another.subject()),
+        ("STREAM.PURGE.CONCORD_EVENTS", to_another.subject()),
+        ("STREAM.MSG.DELETE.CONCORD_EVENTS", to_another.subject()),
+    ] {
+        let verb = format!("$JS.API.{verb}");
+        let said = his
+            .client
+            .publish_with_reply(subject, verb, to_another.bytes().into());
+        said.await.expect("sent");
+    }
+    for (asked, error) in [
+        (json!({ "delivery": receipt }), ""),
+        (
+            json!({ "delivery": receipt.replace("mallory", "eva") }),
+            "no delivery",
+        ),
+        (json!({ "delivery": format!("{receipt} x") }), "no delivery"),
+        (
+            json!({ "delivery": "$JS.API.STREAM.DELETE.CONCORD_EVENTS" }),
+            "no delivery",
+        ),
+        (json!({ "delivery": receipt, "told": "+NXT" }), "+NXT"),
+    ] {
+        let told = acknowledge(his, mallory, &asked).await;
+        assert!(
+            told.contains(error) && told.is_empty() == error.is_empty(),
+            "{asked}: {told}"
+        );
+    }
+    wait_until_empty(installation, mallory).await;
+    let after = length(installation, "CONCORD_EVENTS").await;
+    assert!(before.is_some() && after >= before, "{before:?} {after:?}");
 }

@@ -21,6 +21,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
 use crate::permissions::PATIENCE;
+use crate::permissions::inbox::wait_until_empty;
 use crate::permissions::user::{User, agents, start, users};
 
 /// An agent by the Python library, whose arguments are its name and the server.
@@ -138,6 +139,7 @@ async fn a_payload_over_a_megabyte_goes_from_one_agent_to_another_and_nobody_els
         .await;
     let backwards: String = text.chars().rev().collect();
     assert!(answer.expect("she answers")["text"] == json!(backwards));
+    wait_until_empty(&installation, &pia).await;
     drop(hers_in_python);
 
     let sent = format!("concord.v1.msg.*.{eva}.{ben}.request");
@@ -337,17 +339,32 @@ async fn an_agent_fills_its_share_of_the_store_and_no_more_and_what_expires_make
     put(&hers, &eva, 9).await.expect_err("it is used up");
 
     // What is as old as messages may be goes, whether it was ended or not, and makes room.
-    let jetstream = jetstream::new(installation.client().clone());
-    let store = jetstream.get_stream(format!("OBJ_{BUCKET}")).await;
-    let mut config = store.expect("it is there").cached_info().config.clone();
-    config.max_age = std::time::Duration::from_secs(1);
-    config.duplicate_window = config.max_age;
-    jetstream
-        .update_stream(config)
-        .await
-        .expect("it is changed");
+    everything_expires(&installation).await;
     wait_for("room for him", PATIENCE, async || {
         put(&his, &mallory, LARGEST).await
     })
     .await;
+}
+
+/// Has all that is in the store expire, and nothing that comes later: a payload must not be gone before its last part is there.
+async fn everything_expires(installation: &TestInstallation) {
+    let jetstream = jetstream::new(installation.client().clone());
+    let store = jetstream.get_stream(format!("OBJ_{BUCKET}")).await;
+    let mut store = store.expect("it is there");
+    let before = store.cached_info().config.clone();
+    let mut short = before.clone();
+    short.max_age = std::time::Duration::from_secs(1);
+    short.duplicate_window = short.max_age;
+    let changed = jetstream.update_stream(short).await;
+    changed.expect("it is changed");
+    wait_for("an empty store", PATIENCE, async || {
+        let left = store.info().await.map_err(|error| error.to_string())?;
+        match left.state.messages {
+            0 => Ok(()),
+            left => Err(format!("{left} messages are left")),
+        }
+    })
+    .await;
+    let restored = jetstream.update_stream(before).await;
+    restored.expect("it is changed back");
 }

@@ -103,8 +103,6 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
         "policy": { "finding_timeout_ms": 10_000, "answer_timeout_ms": 600_000, "rounds_max": 1 },
     });
     installation.open_case(&opening).await;
-    foreign += his.names_events(Aggregate::Case, &case).await;
-    foreign += his.names_events(Aggregate::Detection, &case).await;
     let finding = |agent: &AgentId, score: u32| {
         let payload = json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
         Message::finding(&case, agent.as_str(), payload, 0.8)
@@ -112,8 +110,10 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
     finding(&eva, 20).publish(installation.client()).await;
     foreign += his.names_events(Aggregate::Case, &case).await;
     finding(&mallory, 90).publish(installation.client()).await;
-
+    // Whatever comes after this is not bound to the time of the findings.
     close_findings(&his, &case, &eva).await;
+    foreign += his.names_events(Aggregate::Case, &case).await;
+    foreign += his.names_events(Aggregate::Detection, &case).await;
     let (debate, more) = hold_debate(&his, &case, [&eva, &mallory]).await;
     foreign += more;
     let filter = format!("case.{case}.decided");

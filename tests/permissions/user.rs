@@ -92,7 +92,9 @@ impl User {
     /// Waits until the broker has the subscriptions of an agent that may publish to no inbox: the broker acknowledges a
     /// message of the agent after it has read them.
     pub(crate) async fn wait_for_subscriptions(&self, agent: &AgentId) {
-        let note = jetstream::new(self.client.clone())
+        let mut jetstream = jetstream::new(self.client.clone());
+        jetstream.set_timeout(PATIENCE);
+        let note = jetstream
             .publish(format!("concord.v1.msg._.{agent}.nobody.note"), "{}".into())
             .await
             .expect("sent");

@@ -2,7 +2,8 @@
 
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, TestInstallation, command, finish, programs_of, settled, stored, unique, wait_for,
+    Message, TestInstallation, command, event_data, finish, programs_of, settled, stored, unique,
+    wait_for,
 };
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -37,13 +38,19 @@ async fn a_question_goes_to_the_archive_with_its_case_and_is_checked_there() {
         let finding = Message::finding(&case, name, json!({ "summary": "Seen." }), 0.8);
         finding.publish(client).await;
     }
-    wait_for("the question to leave the stream", PATIENCE, async || {
-        let filter = "concord.v1.event.question.>";
-        let left = stored(client, StreamKind::Events, filter).await?;
-        match left.is_empty() {
-            true => Ok(()),
-            false => Err(format!("{} events are there", left.len())),
+    // The question leaves the stream with its case, and all of their segment after that.
+    let own = format!("case.{case}.>");
+    wait_for("both to leave the stream", PATIENCE, async || {
+        for of in ["question.>", own.as_str()] {
+            let filter = format!("concord.v1.event.{of}");
+            let left = stored(client, StreamKind::Events, &filter).await?;
+            if let Some(first) = left.first() {
+                return Err(format!("{} is there", first.subject));
+            }
         }
+        let purged = event_data(client, "archive.log.purged").await?;
+        let last = purged.last().map(|_| ());
+        last.ok_or_else(|| "not purged".to_owned())
     })
     .await;
     settled(client, PATIENCE).await.unwrap();

@@ -161,7 +161,7 @@ async fn an_answer_to_everybody_counts_where_somebody_outside_the_case_has_asked
     installation.open_case(&opening).await;
     let question = json!({ "content": "@ann @ben what is the rate?" });
     let asked = Message::new("s-2", "eva", "_any", "group_query", question)
-        .with("/deadline", json!(in_millis(6_000)));
+        .with("/deadline", json!(in_millis(8_000)));
     asked.publish(client).await;
     is_open(client).await;
     publish_task_result(client, "ann", "s-2", asked.id()).await;
@@ -177,7 +177,7 @@ async fn an_answer_to_everybody_counts_although_no_coordinator_ran_while_it_did(
     let installation = TestInstallation::start().await;
     register(&installation, &["ann", "ben"]).await;
     let client = installation.client();
-    let due = in_millis(4_000);
+    let due = in_millis(8_000);
     let question = json!({ "content": "@ann @ben what is the rate?" });
     let asked = Message::new("s-3", "eva", "_any", "group_query", question);
     let asked = asked.with("/deadline", json!(due));

@@ -2,7 +2,8 @@
 
 use async_nats::Client;
 use concord_testkit::{
-    CommandOutput, Message, TestInstallation, concord_at, message_bodies, settled, wait_for,
+    CommandOutput, Message, TestInstallation, concord_at, message_bodies, round_trip, settled,
+    wait_for,
 };
 use concord_wire::subject::Service;
 use futures::StreamExt;
@@ -43,6 +44,8 @@ pub(crate) async fn answers(
     let client = installation.client().clone();
     let subject = format!("concord.v1.msg.*.*.{name}.*");
     let mut inbox = client.subscribe(subject).await.unwrap();
+    // Whoever asks may do so by another connection.
+    round_trip(&client).await;
     let answerer = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
             let body: Value = serde_json::from_slice(&message.payload).unwrap_or_default();

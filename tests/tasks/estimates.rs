@@ -43,7 +43,7 @@ async fn publish(
     let parameters = json!({
         "analysis_id": id, "type": "test", "figures": { "x": 85 }, "rerun_minutes": 5,
         "depends_on": [{ "kind": "decision", "id": case, "metric": "risk_score", "value": 10 }],
-        "models": [{ "model": "agent", "metric": "x", "agent": agent, "within_ms": 30_000 }],
+        "models": [{ "model": "agent", "metric": "x", "agent": agent, "within_ms": 600_000 }],
     });
     let payload = json!({ "action": "publish_analysis", "parameters": parameters });
     let message = concord_testkit::Message::new(case, from, "coordinator", "request", payload);

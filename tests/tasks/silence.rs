@@ -46,6 +46,28 @@ fn request_within(from: &str, ms: i64) -> Message {
     Message::new("_", from, "ann", "request", request)
 }
 
+/// Asks ann in vain until so much in a row counts of her, and gives the last request: one of which hardly any time was left when she was
+/// asked counts for nothing.
+async fn ask_in_vain(installation: &TestInstallation, from: &str, count: u64) -> Message {
+    let client = installation.client();
+    wait_for(
+        format!("{count} in a row by {from}"),
+        PATIENCE,
+        async || {
+            let request = request_within(from, 2_000);
+            let (_, failed) = ask(client, &request).await;
+            assert_eq!(failed["error_code"], "TIMEOUT", "{failed}");
+            let settled = settled(client, PATIENCE).await;
+            settled.map_err(|error| error.to_string())?;
+            let ann = shown(installation);
+            (ann["silent_in_a_row"] == count)
+                .then_some(request)
+                .ok_or_else(|| ann.to_string())
+        },
+    )
+    .await
+}
+
 /// Nobody makes another unavailable by asking for what cannot be done in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_nobody_can_keep_says_nothing_about_who_is_asked() {
@@ -87,20 +109,46 @@ async fn what_one_agent_alone_asks_in_vain_makes_nobody_unavailable() {
     let client = installation.client();
     register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
     for _ in 0..3 {
-        let request = request_within("mallory", 2_000);
-        assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+        ask_in_vain(&installation, "mallory", 1).await;
     }
-    settled(client, PATIENCE).await.unwrap();
     let ann = shown(&installation);
     assert_eq!(
         (&ann["status"], &ann["silent_in_a_row"]),
         (&json!("available"), &json!(1)),
         "{ann}"
     );
-    let request = request_within("ben", 2_000);
-    assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
+    ask_in_vain(&installation, "ben", 2).await;
     is_there(&installation, "unavailable").await;
     audit(client).await.unwrap();
+}
+
+/// A task of ann alone, which leaves her so many milliseconds.
+fn only_ann(id: &str, deadline_ms: u64) -> Message {
+    let terms =
+        json!({ "task_id": id, "criteria": { "agents": ["ann"] }, "deadline_ms": deadline_ms });
+    opening("broadcast", &terms)
+}
+
+/// Lets ann let tasks pass until two count of her: one that she was given when its time was nearly over counts for nothing.
+async fn let_two_pass(installation: &TestInstallation) {
+    let client = installation.client();
+    let mut given = 0;
+    wait_for("ann to have let two pass", PATIENCE, async || {
+        given += 1;
+        let task = only_ann(&format!("passed-{given}"), 2_000);
+        let (kind, payload) = run(client, &task).await;
+        assert_eq!(
+            (kind.as_str(), &payload["error_code"]),
+            ("error", &json!("TIMEOUT"))
+        );
+        let settled = settled(client, PATIENCE).await;
+        settled.map_err(|error| error.to_string())?;
+        let ann = shown(installation);
+        (ann["silent_in_a_row"] == 2)
+            .then_some(())
+            .ok_or_else(|| ann.to_string())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,19 +163,7 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     .await;
     let client = installation.client();
     register(client, "ann", json!({ "skills": [{ "name": "sum" }] })).await;
-    let only_ann = |id: &str, deadline_ms: u64| {
-        let terms =
-            json!({ "task_id": id, "criteria": { "agents": ["ann"] }, "deadline_ms": deadline_ms });
-        opening("broadcast", &terms)
-    };
-    // Each is given to her well before its time is over.
-    for id in ["t-1", "t-2"] {
-        let (kind, payload) = run(client, &only_ann(id, 2_000)).await;
-        assert_eq!(
-            (kind.as_str(), &payload["error_code"]),
-            ("error", &json!("TIMEOUT"))
-        );
-    }
+    let_two_pass(&installation).await;
     let away = is_there(&installation, "unavailable").await;
     assert_eq!(away["silent_in_a_row"], 2);
     let why = away["why"].as_str().unwrap();
@@ -160,9 +196,7 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
     has_let_pass(&installation, 0).await;
 
     // An answer that comes late does not count, but she is heard of.
-    let request = request_within("olga", 2_000);
-    assert_eq!(ask(client, &request).await.1["error_code"], "TIMEOUT");
-    has_let_pass(&installation, 1).await;
+    let request = ask_in_vain(&installation, "olga", 1).await;
     let late = json!({ "status": "success", "result": {} });
     let late = Message::new("_", "ann", "olga", "response", late)
         .with("/reply_to", request.id())

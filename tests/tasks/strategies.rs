@@ -260,6 +260,13 @@ async fn a_swarm_is_joined_a_task_is_handed_on_and_taken_from_who_leaves() {
     let nobody = json!({ "task_id": "s-1", "quorum": 2, "criteria": { "agents": ["zoe"] } });
     let swarm = opening("swarm", &nobody);
     assert_eq!(ask(client, &swarm).await.0, "response");
+    // Whoever is not on the register does not join.
+    let stranger = to_coordinator("eve", "join_task", json!({ "task_id": "s-1" }));
+    let (kind, refused) = ask(client, &stranger).await;
+    assert_eq!(
+        (kind.as_str(), &refused["details"]["pointer"]),
+        ("error", &json!("/from_agent"))
+    );
     for name in ["ann", "ben", "cyd"] {
         let join = to_coordinator(name, "join_task", json!({ "task_id": "s-1" }));
         assert_eq!(ask(client, &join).await.0, "response");

@@ -12,7 +12,7 @@ async fn filtered(installation: &TestInstallation, importance: Value) -> String 
     let case = concord_testkit::unique("case");
     let opening = json!({
         "case_id": case, "participants": ["ann", "ben"], "task": { "type": "test" },
-        "policy": { "importance": importance, "answer_timeout_ms": 60_000 },
+        "policy": { "importance": importance, "answer_timeout_ms": 600_000, "finding_timeout_ms": 600_000 },
     });
     installation.open_case(&opening).await;
     case

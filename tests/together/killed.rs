@@ -111,7 +111,9 @@ async fn each_confirmation_counts_once_and_each_entry_is_told_once_when_coordina
     let case = concord_testkit::unique("case");
     let opening = json!({
         "case_id": case, "participants": AGENTS, "task": { "type": "test" },
-        "policy": { "importance": { "filtered": true, "synthesis_every_ms": 500 } },
+        "policy": {
+            "importance": { "filtered": true, "synthesis_every_ms": 500 }, "finding_timeout_ms": 600_000,
+        },
     });
     installation.open_case(&opening).await;
     let findings = confirm(&installation, &case).await;

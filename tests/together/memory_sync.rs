@@ -10,7 +10,7 @@ use crate::together::{PATIENCE, asks, granted, refused};
 
 const FACILITATOR: &str = "debate-facilitator";
 /// How long a debate waits for a party that says nothing: what the other one does must come before that is over.
-const SYNC_MS: u64 = 6_000;
+const SYNC_MS: u64 = 8_000;
 
 /// Opens a case of ann and ben, whose debate takes a snapshot, and lets them differ.
 async fn disputed(installation: &TestInstallation, sync_ms: u64) -> String {

@@ -1,6 +1,8 @@
 //! A collector that is away, refuses or never answers: cases are decided as if it were there, and each service logs once
 //! what is wrong.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
@@ -9,6 +11,8 @@ use concord_wire::CaseId;
 use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::tracing::PATIENCE;
 use crate::tracing::collector::{Collector, end, setting};
@@ -19,6 +23,10 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// 75), one for their last spans, and the rest for the machine. Whoever waited for an attempt would take nine.
 const END_MAX: Duration = Duration::from_millis(8_500);
 
+/// How often it is looked whether the machine stands still, and for how long nobody has looked when it has.
+const LOOKS_EVERY: Duration = Duration::from_millis(10);
+const STILL_MIN: Duration = Duration::from_millis(200);
+
 /// A service logs the first when its spans are not taken, and the second when they are taken again.
 const FAILS: &str = "Spans cannot be sent";
 const MENDED: &str = "Spans are being sent again";
@@ -28,6 +36,48 @@ const EXPORTING: [Service; 3] = [
     Service::ConflictDetector,
     Service::DebateFacilitator,
 ];
+
+/// Measures how long something takes. While this machine stands still nobody gets on, so that time does not count.
+struct Stopwatch {
+    begun: Instant,
+    still_ms: Arc<AtomicU64>,
+    looking: JoinHandle<()>,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        let still_ms = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&still_ms);
+        let looking = tokio::spawn(async move {
+            let mut every = interval(LOOKS_EVERY);
+            every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut before = Instant::now();
+            loop {
+                every.tick().await;
+                let still = before.elapsed().saturating_sub(STILL_MIN);
+                let millis = u64::try_from(still.as_millis()).unwrap_or(u64::MAX);
+                counted.fetch_add(millis, Ordering::Relaxed);
+                before = Instant::now();
+            }
+        });
+        Self {
+            begun: Instant::now(),
+            still_ms,
+            looking,
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        let still = Duration::from_millis(self.still_ms.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(still)
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        self.looking.abort();
+    }
+}
 
 async fn start(setting: String) -> TestInstallation {
     // Agents here speak plain NATS, so nobody needs to host them.
@@ -46,7 +96,7 @@ async fn decides_a_case(installation: &TestInstallation) {
     let high = json!({ "summary": "high", "risk_score": 90 });
     let _ann = Agent::steadfast(client, &names[0], low, 0.9).await;
     let _ben = Agent::agreeable(client, &names[1], high, 0.6).await;
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let policy = json!({ "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 });
     let case = json!({ "policy": policy, "participants": names, "task": { "type": "test" } });
     let case: CaseId = installation.open_case(&case).await;
@@ -75,7 +125,7 @@ async fn wait_for_log(installation: &TestInstallation, service: Service, what: &
 
 /// Every service ends in time, however long an attempt may take, and has logged the failure once.
 async fn check_end_and_one_warning(installation: &TestInstallation) {
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     end(installation).await;
     assert!(
         begun.elapsed() < END_MAX,

@@ -22,6 +22,12 @@ async def call(agent: Agent, message: Message, name: str, arguments: dict[str, A
         case "acknowledge_and_respond":
             await agent.reply(message, "acknowledgement", {})
             await agent.respond(message, **arguments)
+        case "part_and_result":
+            for payload in (arguments["part"], arguments["result"]):
+                await agent.reply(message, "task_result", payload)
+        case "tell":
+            for event in arguments["events"]:
+                await agent.reply(message, "notification", {"event": event})
         case "refuse":
             await agent.refuse(message, arguments["code"], arguments["message"], [arguments["suggestion"]])
         case "fail":

@@ -16,7 +16,7 @@ class Checks(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.ann, self.said = Agent("ann"), list[dict[str, Any]]()
 
-        async def publish(said: dict[str, Any]) -> None:
+        async def publish(said: dict[str, Any], *, awaited: bool = False) -> None:
             self.said.append(said)
             raise ConnectionError("there is no broker")
 

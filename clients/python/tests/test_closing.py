@@ -66,7 +66,7 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         async def think(request: Message) -> None:
             self.begun.set()
             await self.go_on.wait()
-            await self.ann.respond(request, await self.ann.request("ben", "help", timeout=5))
+            await self.ann.respond(request, await self.ann.request("ben", "help", timeout=PATIENCE))
 
         await self.connect()
         asked = asyncio.create_task(self.ben.request("ann", "think"))
@@ -115,6 +115,30 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         self.assertIn("request", "".join(log.output))
         with self.assertRaisesRegex(RequestError, "INTERNAL_ERROR: ann was closed before it had finished. Ask again."):
             await asyncio.wait_for(asked, PATIENCE)
+
+    async def test_what_is_cut_off_is_given_back_at_once(self) -> None:
+        first, again = Agent("ann", durable=True), Agent("ann", durable=True)
+        heard: list[str] = []
+
+        @first.on("request")
+        async def hang(_: Message) -> None:
+            self.begun.set()
+            await asyncio.Event().wait()
+
+        @again.on("request")
+        async def hear(request: Message) -> None:
+            heard.append(request.message_id)
+            self.go_on.set()
+
+        await first.connect(self.broker.url)
+        await self.say("cat", "request", {"action": "hang", "parameters": {}})
+        await asyncio.wait_for(self.begun.wait(), PATIENCE)
+        with self.assertLogs("concord_agent", "WARNING"):
+            await asyncio.wait_for(first.close(0.1), PATIENCE)
+        async with await again.connect(self.broker.url):
+            # Less than the broker waits for an acknowledgement.
+            await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        self.assertEqual(heard, ["m-cat"])
 
     async def test_a_handler_may_close_its_agent(self) -> None:
         @self.ann.on("request")
@@ -206,6 +230,16 @@ class Closing(unittest.IsolatedAsyncioTestCase):
         with self.assertNoLogs("concord_agent", "WARNING"):
             await asyncio.wait_for(self.ann.close(), PATIENCE)
         await self.hears(said, "unavailable", "deregister_agent")
+
+    async def test_an_agent_that_stays_registered_says_no_goodbye(self) -> None:
+        said = await self.coordinator()
+        self.ann = Agent("ann", stays_registered=True, description="Thinks.")
+        await self.connect()
+        await self.hears(said, "register_agent", "available")
+        await asyncio.wait_for(self.ann.close(), PATIENCE)
+        await self.ben.send("coordinator", "info_update", {})
+        await (await self.outsider()).flush()
+        self.assertTrue(said.empty())
 
     async def test_an_agent_runs_in_any_thread(self) -> None:
         @self.ann.on("request")

@@ -152,7 +152,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
             await agent.connect(broker.url, disconnected_cb=told)
         await asyncio.wait_for(gone.wait(), PATIENCE)
         # As a heartbeat does: the client of NATS keeps it, and has nowhere to put it when it closes.
-        await agent.status("busy")
+        await agent._say_status("busy")
         await asyncio.wait_for(agent.close(), PATIENCE)
         with Broker() as broker:
             async with await agent.connect(broker.url):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import unittest
 from typing import Any
 
@@ -13,6 +14,17 @@ from concord_agent import Agent, ConcordError, Message, RequestError, RequestTim
 
 #: Longer than anything here takes.
 PATIENCE = 20.0
+
+
+class Said(logging.Handler):
+    """Whether anything was logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.something = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.something.set()
 
 
 class Hearing(unittest.IsolatedAsyncioTestCase):
@@ -41,6 +53,49 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
             stored = await self.client.jetstream().get_last_msg("CONCORD_MESSAGES", subject)
             self.assertEqual(stored.subject, subject)
 
+    async def test_what_comes_after_a_part_of_a_result_is_stored(self) -> None:
+        for end, payload in (("task_result", {"status": "success"}), ("error", {"error_code": "INTERNAL_ERROR"})):
+            ann, boss = [await self.connected(f"{name}-{end}") for name in ("ann", "boss")]
+            said: list[str] = []
+
+            @ann.on("task_assignment")
+            async def work(task: Message, ann: Agent = ann, said: list[str] = said, last: Any = (end, payload)) -> None:
+                for kind, what in (("task_result", {"status": "partial", "result": 1}),) * 2 + (last,):
+                    said.append(await ann.reply(task, kind, what))
+                with self.assertLogs("concord_agent", "WARNING") as logged:
+                    await ann.reply(task, *last)
+                self.assertIn(f"under the message_id t-{last[0]}-ann-{last[0]} before", logged.output[0])
+                await ann.reply(task, "acknowledgement", {})
+
+            done = asyncio.Event()
+
+            @boss.on("acknowledgement")
+            async def end_it(_: Message, done: asyncio.Event = done) -> None:
+                done.set()
+
+            await boss.send(ann.agent_id, "task_assignment", {}, message_id=f"t-{end}")
+            await asyncio.wait_for(done.wait(), PATIENCE)
+            stream = self.client.jetstream()
+            found = await stream.stream_info("CONCORD_MESSAGES", subjects_filter=f"concord.v1.msg._.{ann.agent_id}.*.*")
+            counts = found.state.subjects or {}
+            self.assertEqual(sum(counts.values()), 4, counts)
+            self.assertEqual(len(set(said)), 3, said)
+            self.assertEqual(said[-1], f"t-{end}-{ann.agent_id}")
+
+    async def test_each_word_of_progress_is_stored_and_so_is_the_end(self) -> None:
+        ann, boss = [await self.connected(name) for name in ("ann-works", "boss-works")]
+
+        @ann.on("request")
+        async def work(request: Message) -> None:
+            for event in ("progress", "progress", "done"):
+                await ann.reply(request, "notification", {"event": event, "data": {}})
+            await ann.respond(request, {})
+
+        await boss.request("ann-works", "work")
+        stream = self.client.jetstream()
+        found = await stream.stream_info("CONCORD_MESSAGES", subjects_filter="concord.v1.msg._.ann-works.*.notification")
+        self.assertEqual(sum((found.state.subjects or {}).values()), 3)
+
     async def test_nobody_runs_the_handler_of_an_event_by_a_type_that_is_called_like_it(self) -> None:
         ann, mallory = [await self.connected(name) for name in ("ann", "mallory")]
         handled: list[str] = []
@@ -66,9 +121,13 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         async def answer(request: Message) -> dict[str, Any]:
             return {"answer": 42}
 
+        said = Said()
         with self.assertLogs("concord_agent", "WARNING") as logged:
+            logging.getLogger("concord_agent").addHandler(said)
             with self.assertRaises(RequestTimeout):
                 await ann.request("ben", "help", timeout=1)
+            # Nobody knows when it is handled.
+            await asyncio.wait_for(said.something.wait(), PATIENCE)
         self.assertIn("ben: what the handler of a request returned goes nowhere", logged.output[0])
 
     async def test_one_result_that_is_too_large_spoils_no_other_of_its_batch(self) -> None:
@@ -84,6 +143,18 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((first, third), ({"text": "a"}, {"text": "aa"}))
         assert isinstance(second, RequestError)
         self.assertEqual(second.code, "CAPACITY_EXCEEDED")
+
+    async def test_a_notification_ends_a_request_of_a_batch_as_it_ends_one_alone(self) -> None:
+        ann, ben = [await self.connected(name) for name in ("ann", "ben")]
+
+        @ben.on("request")
+        async def answer(request: Message) -> None:
+            for event in ("progress", "done"):
+                await ben.reply(request, "notification", {"event": event})
+
+        alone = await ann.request("ben", "sum", timeout=PATIENCE)
+        both = await ann.request_batch("ben", [{"action": "sum", "parameters": {}}], timeout=PATIENCE)
+        self.assertEqual((alone, both), ({"event": "done"}, [{"event": "done"}]))
 
     async def test_an_answer_is_waited_for_by_one(self) -> None:
         ann = await self.connected("ann")
@@ -125,6 +196,33 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
         await self.client.flush()
         return beats
 
+    async def test_an_answer_is_waited_for_though_the_broker_does_not_say_that_it_has_the_request(self) -> None:
+        await self.coordinator("sum")
+        ann = await self.connected("ann")
+        await self.client.jetstream().update_stream(name="CONCORD_MESSAGES", subjects=["concord.v1.msg.>"], no_ack=True)
+        self.assertEqual(await ann.request("coordinator", "sum", timeout=PATIENCE), {})
+        unanswered = ann.request("coordinator", "other", timeout=0.1)
+        unsaid = ann.send("coordinator", "info_update", {})
+        nobody, nothing = await asyncio.gather(unanswered, unsaid, return_exceptions=True)
+        self.assertIsInstance(nobody, RequestTimeout)
+        self.assertIn("It is not known whether the broker has stored the request", str(nobody))
+        self.assertIn("it is not known whether the broker has stored the info_update", str(nothing))
+
+    async def test_whoever_asks_again_under_the_same_id_is_heard_again(self) -> None:
+        ann, ben = await self.connected("ann"), await Agent("ben", durable=True).connect(self.broker.url)
+        self.addAsyncCleanup(ben.close, 0.1)
+        heard: list[str] = []
+
+        @ben.on("request")
+        async def answer(request: Message) -> None:
+            heard.append(request.message_id)
+            if len(heard) > 1:
+                await ben.respond(request, {"heard": len(heard)})
+
+        with self.assertRaises(RequestTimeout):
+            await ann.request("ben", "sum", message_id="r-1", timeout=1)
+        self.assertEqual(await ann.request("ben", "sum", message_id="r-1", timeout=PATIENCE), {"heard": 2})
+
     async def test_heartbeats_follow_a_change_of_their_interval(self) -> None:
         beats = await self.coordinator("register_agent", "update_agent")
         # An operator has registered the second.
@@ -160,6 +258,22 @@ class Hearing(unittest.IsolatedAsyncioTestCase):
             # One that was on its way, and then of its own accord.
             for _ in range(3):
                 await asyncio.wait_for(beats.get(), PATIENCE)
+
+    async def test_how_an_agent_is_the_coordinator_is_told_by_a_message_too(self) -> None:
+        beats = await self.coordinator("register_agent")
+        ann = await self.connected("ann", skills=[{"name": "tax"}], heartbeat_ms=100)
+        for status in ("busy", "available"):
+            await ann.status(status)
+            stored = await self.client.jetstream().get_last_msg("CONCORD_MESSAGES", "concord.v1.msg._.ann.coordinator.status")
+            assert stored.data is not None
+            self.assertEqual(json.loads(stored.data)["payload"], {"status": status})
+        while not beats.empty():
+            beats.get_nowait()
+        for _ in range(3):
+            await asyncio.wait_for(beats.get(), PATIENCE)
+        stream = self.client.jetstream()
+        found = await stream.stream_info("CONCORD_MESSAGES", subjects_filter="concord.v1.msg._.ann.coordinator.status")
+        self.assertEqual(sum((found.state.subjects or {}).values()), 2, "a heartbeat is none")
 
     async def test_nobody_beats_who_is_not_connected(self) -> None:
         ann = Agent("ann", heartbeat_ms=100)

@@ -9,7 +9,7 @@ from broker import Broker
 from nats.errors import ConnectionClosedError
 
 from concord_agent import Agent
-from concord_agent.inbox import CONCURRENT, Inbox
+from concord_agent.inbox import Inbox
 
 #: Longer than anything here takes.
 PATIENCE = 10.0
@@ -20,40 +20,6 @@ class Delivery:
 
     async def ack(self) -> None:
         """It is done with."""
-
-
-class Coincidence:
-    """A subscription that gives a message just when nobody wants one any more: `asyncio.wait_for` returns what has come in
-    place of being cancelled. Once, so that the test itself can end."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.given = False
-
-    async def fetch(self, count: int, timeout: float) -> list[Any]:
-        self.asked.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            if self.given:
-                raise
-            self.given = True
-            return [Delivery()] * count
-        raise AssertionError("it waits until it is cancelled")
-
-
-class Closing(unittest.IsolatedAsyncioTestCase):
-    async def test_an_inbox_is_closed_though_a_message_comes_just_then(self) -> None:
-        heard: list[Any] = []
-
-        async def hear(delivery: Any, *_: Any) -> None:
-            heard.append(delivery)
-
-        inbox, subscription = Inbox(None, "concord", "ann", True, False, hear, hear), Coincidence()  # type: ignore[arg-type]
-        inbox._pulls.append(asyncio.create_task(inbox._pull(subscription, asyncio.Semaphore(CONCURRENT))))  # type: ignore[arg-type]
-        await asyncio.wait_for(subscription.asked.wait(), PATIENCE)
-        await asyncio.wait_for(inbox.close(), PATIENCE)
-        self.assertEqual(heard, [], "the broker keeps it")
 
 
 class Working(unittest.IsolatedAsyncioTestCase):
@@ -77,11 +43,9 @@ class Working(unittest.IsolatedAsyncioTestCase):
 
             return asyncio.create_task(handle())
 
-        inbox = Inbox(None, "concord", "ann", True, False, hear, hear)  # type: ignore[arg-type]
+        inbox = Inbox(None, "concord", "ann", True, False, hear, hear, hear)  # type: ignore[arg-type]
         with patch("concord_agent.inbox.ACK_WAIT_SECONDS", 0.03), self.assertLogs("concord_agent") as logged:
-            seats = asyncio.Semaphore(CONCURRENT)
-            await seats.acquire()
-            await inbox._work(Lost(), seats)  # type: ignore[arg-type]
+            await inbox._work(Lost())  # type: ignore[arg-type]
         self.assertEqual(len(logged.output), 1, logged.output)
         self.assertIn("ann: the broker was not told that a message is being worked on", logged.output[0])
 

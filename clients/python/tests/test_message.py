@@ -97,6 +97,16 @@ class Agents(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ConcordError):
             await Agent("ann").send("ben", "status", {})
 
+    async def test_a_status_that_nobody_knows_is_no_heartbeat(self) -> None:
+        agent = Agent("ann")
+        for status in ("on holiday", "", None):
+            with self.assertRaisesRegex(ValueError, "status is one of available, busy, unavailable"):
+                await agent.status(status)  # type: ignore[arg-type]
+        self.assertEqual(agent._status, "available")
+        with self.assertRaises(ConcordError):
+            await agent.status("Busy")
+        self.assertEqual(agent._status, "busy")
+
     async def test_a_card_that_is_refused_spoils_none_of_the_next(self) -> None:
         agent, asked = Agent("ann", skills=[{"name": "tax"}]), []
 

@@ -105,6 +105,16 @@ class Answering(unittest.IsolatedAsyncioTestCase):
         expected = [("_all", None, "c-2"), ("zoe", None, "c-1"), ("_all", "m-2", "c-1"), ("_all", None, "c-1")]
         self.assertEqual(await self.handled(question, publish_elsewhere), expected)
 
+    async def test_help_is_asked_for_where_something_is_handled(self) -> None:
+        for case_id in ("c-1", None):
+            heard = said("info_update", "ann") | {"case_id": case_id}
+            asked = await self.handled(heard, lambda _: self.ann.request_group_help("Who knows?"))
+            self.assertEqual(asked, [("_all", None, case_id)])
+            elsewhere = await self.handled(heard, lambda _: self.ann.request_group_help("Who knows?", "c-2"))
+            self.assertEqual(elsewhere, [("_all", None, "c-2")])
+            of_another = await self.handled(heard, lambda _: self.ben.request_group_help("Who knows?"))
+            self.assertEqual(of_another, [("_all", None, None)])
+
     async def test_what_is_no_question_is_not_answered(self) -> None:
         for message_type in ("expertise_offer", "info_update", "task_assignment"):
             offer = said(message_type, "_all")

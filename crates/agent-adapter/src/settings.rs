@@ -28,7 +28,7 @@ pub use callback::CallbackSettings;
 pub(crate) use check::{CheckedAgent, CheckedSettings, RunnerConfig, parse};
 pub use coordination::CoordinationSettings;
 pub(crate) use email::EmailConfig;
-pub(crate) use endpoint::{EndpointConfig, KeySource, read_key};
+pub(crate) use endpoint::{EndpointConfig, HeaderFile, KeySource, read_key};
 pub use error::Error;
 pub use notify::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use wake::{EmbeddingServer, WakeSettings};
@@ -199,10 +199,13 @@ pub struct HttpAgent {
     /// Further headers; their values are secrets.
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
+    /// Further headers whose values are in files: the name of each, and its file, which is read for each call.
+    #[serde(default)]
+    pub header_files: BTreeMap<String, PathBuf>,
     /// The environment variable with its key, which is sent as a bearer token.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// A file with the key, instead.
+    /// A file with the key, instead, which is read for each call.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
     /// File with certificate authorities (PEM) to trust besides those of the system.
@@ -255,7 +258,7 @@ pub struct OpenAiAgent {
     /// The environment variable with its key, which is sent as a bearer token.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// A file with the key, instead.
+    /// A file with the key, instead, which is read for each call.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
     /// File with certificate authorities (PEM) to trust besides those of the system.

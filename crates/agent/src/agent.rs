@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::{HeaderMap, jetstream};
 use concord_wire::payload::{
     Card, ErrorReport, REGISTER_AGENT, Request, Response, ResponseStatus, UPDATE_AGENT, why_refused,
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     /// The tasks that handle messages.
     pub(crate) working: TaskTracker,
     pub(crate) card: Option<Card>,
+    /// Whether it is left on the register when it closes.
+    pub(crate) stays_registered: bool,
     pub(crate) compress_over: Option<usize>,
     /// Agents whose cards say that they read gzip.
     pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
@@ -84,6 +87,7 @@ impl Agent {
             compress_over,
             close_within,
             card,
+            stays_registered,
             handlers,
             options,
             ..
@@ -104,6 +108,7 @@ impl Agent {
                 listening: TaskTracker::new(),
                 working: TaskTracker::new(),
                 card: card.map(with_encodings),
+                stays_registered,
                 compress_over,
                 reads_gzip: Mutex::default(),
                 heartbeat: Heartbeat::default(),
@@ -192,14 +197,18 @@ impl Agent {
         kind: MessageType,
         payload: &impl Serialize,
     ) -> Result<Message, Error> {
-        let inbox = self.inner.client.new_inbox();
-        let unique = inbox.rsplit('.').next().unwrap_or_default();
-        let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
-        let message_id = message_id
-            .map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
+        let message_id = self.new_id()?;
         let from = self.inner.agent_id.clone();
         let payload = serde_json::value::to_raw_value(payload)?;
         Ok(Envelope::new(message_id, now(), from, to, kind, payload))
+    }
+
+    /// An id that no other message has.
+    pub(crate) fn new_id(&self) -> Result<MessageId, Fault> {
+        let inbox = self.inner.client.new_inbox();
+        let unique = inbox.rsplit('.').next().unwrap_or_default();
+        let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
+        message_id.map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))
     }
 
     /// Publishes a message. The broker has stored it when this returns without an error.
@@ -210,6 +219,10 @@ impl Agent {
         let mut headers = HeaderMap::new();
         let id = self.inner.deduplication.id_of(message);
         headers.insert(header::MESSAGE_ID, id);
+        self.publish_with(headers, message).await
+    }
+
+    async fn publish_with(&self, mut headers: HeaderMap, message: &Message) -> Result<(), Error> {
         let subject = self.inner.subjects.build(&message.subject());
         let (body, encoding) = match serde_json::to_vec(message)? {
             body if self.is_too_large(body.len()) => (
@@ -227,9 +240,14 @@ impl Agent {
             .publish_with_headers(subject, headers, body.into())
             .await;
         let sent = sent.map_err(|error| Error::broker("take a message")(error.into()))?;
-        sent.await
-            .map(|_| ())
-            .map_err(|error| Error::broker("store a message")(error.into()))
+        let stored = sent.await.map_err(not_stored)?;
+        if stored.duplicate {
+            tracing::warn!(
+                message_id = %message.message_id, message_type = %message.message_type,
+                "The broker has stored a message under this message_id before, and not this one: what says something else needs another."
+            );
+        }
+        Ok(())
     }
 
     /// Sends a request and waits up to 30 seconds for its result: the `result` of the response, or the whole payload of an answer
@@ -274,15 +292,40 @@ impl Agent {
             ..message
         };
         let mut answered = self.inner.pending.register(message.message_id.as_str(), of);
-        self.publish(&message).await?;
-        match tokio::time::timeout(within, answered.answer()).await {
+        // Whoever asks again, because there was no answer, is to be heard again: the broker would drop what it knows by its id.
+        let began = Instant::now();
+        let (left, unsure) = match self.publish_with(HeaderMap::new(), &message).await {
+            Ok(()) => (within, None),
+            // It may be answered all the same.
+            Err(error) if is_unsure(&error) => {
+                (within.saturating_sub(began.elapsed()), Some(error))
+            }
+            Err(error) => return Err(error),
+        };
+        match tokio::time::timeout(left, answered.answer()).await {
             Ok(Some(answer)) => Ok(answer),
-            _ => Err(Error::Timeout {
+            _ => Err(unsure.unwrap_or(Error::Timeout {
                 to: message.to_agent,
                 within,
-            }),
+            })),
         }
     }
+}
+
+/// What the broker did not do where only its acknowledgement is missing.
+const CONFIRM: &str = "say in time whether it has stored a message";
+
+fn not_stored(error: PublishError) -> Error {
+    let what = match error.kind() {
+        PublishErrorKind::TimedOut => CONFIRM,
+        _ => "store a message",
+    };
+    Error::broker(what)(error.into())
+}
+
+/// Whether the broker may have stored a message for all that.
+fn is_unsure(error: &Error) -> bool {
+    matches!(error, Error::Broker { what, .. } if *what == CONFIRM)
 }
 
 /// The time that is so far away.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_wire::payload::batch::{answered_by, parts};
+use concord_wire::payload::notification::is_progress;
 use concord_wire::payload::{
     BATCH, Batch, BatchResult, ErrorReport, PartResponse, Request, Response, ResponseStatus,
     why_refused,
@@ -53,7 +54,8 @@ impl Batches {
             return false;
         };
         let kind = &message.message_type;
-        if (kind.is_answer() || *kind == MessageType::Refuse)
+        let tells_end = *kind == MessageType::Notification && !is_progress(message);
+        if (kind.is_answer() || *kind == MessageType::Refuse || tells_end)
             && let Some(waiting) = waiting.take()
         {
             // Where its time is over nobody waits.

@@ -69,6 +69,7 @@ pub struct Builder {
     pub(crate) compress_over: Option<usize>,
     pub(crate) close_within: Duration,
     pub(crate) card: Option<Card>,
+    pub(crate) stays_registered: bool,
     pub(crate) handlers: Handlers,
     pub(crate) options: ConnectOptions,
 }
@@ -101,6 +102,7 @@ impl Builder {
             compress_over: None,
             close_within: CLOSE_WITHIN,
             card: None,
+            stays_registered: false,
             handlers: Handlers::default(),
         }
     }
@@ -204,6 +206,13 @@ impl Builder {
     /// Registers the agent with the coordinator, with this card, when it connects.
     pub fn card(mut self, card: Card) -> Self {
         self.card = Some(card);
+        self
+    }
+
+    /// Leaves the agent on the register when it closes: for a process in whose place another one comes, which may have registered the agent
+    /// by then. Let its card promise heartbeats, so that it is unavailable where none comes.
+    pub fn stays_registered(mut self) -> Self {
+        self.stays_registered = true;
         self
     }
 

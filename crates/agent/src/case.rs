@@ -35,7 +35,7 @@ struct Joined {
 /// The answer to a confirmation.
 #[derive(Deserialize)]
 struct Strengthened {
-    strengthened: f64,
+    strengthened: Option<f64>,
 }
 
 /// What the agent adapter is asked.
@@ -69,13 +69,14 @@ impl Agent {
     }
 
     /// Confirms a finding of another in a case that both take part in, and waits up to 30 seconds until that is recorded: the confidence of
-    /// the finding with all its confirmations. `confidence` is how sure this agent is. [`Error::Refused`] says what is wrong and what to do.
+    /// the finding with all its confirmations; none while findings are collected, for they are secret until all are in. `confidence` is how
+    /// sure this agent is. [`Error::Refused`] says what is wrong and what to do.
     pub async fn confirm(
         &self,
         case_id: &CaseId,
         confirmation: &Confirmation,
         confidence: f64,
-    ) -> Result<f64, Error> {
+    ) -> Result<Option<f64>, Error> {
         let to = Recipient::Agent(Service::Coordinator.agent_id());
         let mut message = self.message(to, MessageType::Confirmation, confirmation)?;
         message.case_id = Some(case_id.clone());

@@ -104,8 +104,8 @@ impl Agent {
     }
 
     async fn say_goodbye(&self) -> Result<(), Error> {
-        if self.inner.card.is_some() {
-            self.status(AgentStatus::Unavailable).await?;
+        if self.inner.card.is_some() && !self.inner.stays_registered {
+            self.beat_as(AgentStatus::Unavailable).await?;
             // The answer is not waited for: nothing is received any more.
             let parameters = json!({ "agent_id": self.inner.agent_id });
             let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });

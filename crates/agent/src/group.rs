@@ -9,7 +9,7 @@ use serde_json::value::to_raw_value;
 
 use crate::agent::after;
 use crate::pending_requests::AnswerOf;
-use crate::waking::question_under_way;
+use crate::waking::{conversation_under_way, question_under_way};
 use crate::{Agent, Error, Message};
 
 /// How much longer than a question to the group lasts its asker waits to be told how it ended.
@@ -35,13 +35,22 @@ impl Agent {
         .await
     }
 
-    /// The same as [`Self::broadcast_query`]; the specification has this second name for an agent that is stuck.
+    /// The same as [`Self::broadcast_query`]; the specification has this second name for an agent that is stuck. Without a conversation it is
+    /// asked in that of the message whose handler asks, and outside of any everywhere else, in tasks that the handler spawns too.
     pub async fn request_group_help(
         &self,
         question: &str,
-        conversation: &CaseId,
+        conversation: Option<&CaseId>,
     ) -> Result<(), Error> {
-        self.broadcast_query(question, conversation).await
+        let content = json!({ "content": question });
+        let message = self.message(Recipient::All, MessageType::GroupQuery, &content)?;
+        let conversation = conversation.cloned();
+        self.publish(&Message {
+            case_id: conversation.or_else(|| conversation_under_way(self.id())),
+            requires_response: true,
+            ..message
+        })
+        .await
     }
 
     /// Asks for help. The preferred agents are given the request; other agents are if it matches their skills.

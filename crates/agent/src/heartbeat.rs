@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use concord_wire::payload::{AgentStatus, Beat, HEARTBEAT_MS};
-use concord_wire::subject::Subject;
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{MessageType, Recipient};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -48,8 +50,18 @@ async fn due(every: &mut watch::Receiver<Option<u64>>) -> Result<(), watch::erro
 }
 
 impl Agent {
-    /// Announces that the agent is available, busy or unavailable: with a heartbeat now, and with every later one.
+    /// Announces that the agent is available, busy or unavailable: with a heartbeat now, and with every later one, and with a message to the
+    /// coordinator, which ends what that has concluded from the agent's silence.
     pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
+        self.beat_as(status).await?;
+        let to = Recipient::Agent(Service::Coordinator.agent_id());
+        let said = json!({ "status": status });
+        self.publish(&self.message(to, MessageType::Status, &said)?)
+            .await
+    }
+
+    /// Says it with a heartbeat now, and with every later one.
+    pub(crate) async fn beat_as(&self, status: AgentStatus) -> Result<(), Error> {
         self.inner.heartbeat.status.send_replace(status);
         self.beat().await
     }

@@ -1,43 +1,27 @@
 //! Receiving messages: from plain subscriptions, or from a durable inbox.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, AckKind};
 use concord_wire::payload::ErrorReport;
 use concord_wire::payload::batch::is_batch;
-use concord_wire::subject::{AgentInbox, Lane, RegisteredInbox, Service};
+use concord_wire::subject::{Lane, RegisteredInbox, Service};
 use concord_wire::{
     Dialect, Envelope, ErrorCode, Fault, MessageType, Priority, Recipient, Timestamp, dialect,
     header,
 };
 use futures::StreamExt;
-use tokio::sync::Semaphore;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent::now;
 use crate::builder::{Handler, Hears};
 use crate::pending_requests::ANSWERS;
+use crate::pulling::{ACK_WAIT, AnyError, RETRY};
 use crate::waking::{awake, handling};
 use crate::{Agent, Error, Message, encoding};
 
-type PullConsumer = jetstream::consumer::Consumer<pull::Config>;
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// How many messages of a durable inbox are handled at the same time, on each lane. The broker keeps the others.
-const CONCURRENT_MAX: usize = 32;
-/// How long the broker keeps a request for messages while it has none.
-const PULL_EXPIRES: Duration = Duration::from_secs(2);
-/// A broker that sends nothing for so long has lost the request, for example because it was restarted.
-const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// How long to wait before the broker is asked again after an error.
-const RETRY: Duration = Duration::from_secs(1);
-/// The broker delivers a message again that is not acknowledged for so long.
-const ACK_WAIT: Duration = Duration::from_secs(30);
-/// How often a message is delivered at most.
-const DELIVERIES_MAX: i64 = 5;
+/// How often the coordinator is asked to acknowledge a message, while nobody does.
+const TELLINGS_MAX: usize = 3;
 
 impl Agent {
     /// Begins to receive messages. With a durable inbox, every message that is stored after this returns is received; without one, every
@@ -124,90 +108,15 @@ impl Agent {
             while let Some(Some(message)) = begun.run_until_cancelled(heard.next()).await {
                 let context = agent.inner.jetstream.clone();
                 let delivery = jetstream::Message { message, context };
-                agent.inner.working.spawn(agent.clone().process(delivery));
+                let working = agent.clone().process(delivery, Hears::RegisteredInbox);
+                agent.inner.working.spawn(working);
             }
         });
-        Ok(())
-    }
-
-    async fn start_pulling(&self, inbox: AgentInbox) -> Result<(), Error> {
-        let AgentInbox {
-            stream,
-            consumer: name,
-            filter,
-        } = inbox;
-        let config = pull::Config {
-            durable_name: Some(name.clone()),
-            filter_subject: filter,
-            ack_policy: AckPolicy::Explicit,
-            deliver_policy: DeliverPolicy::New,
-            ack_wait: ACK_WAIT,
-            max_deliver: DELIVERIES_MAX,
-            ..pull::Config::default()
-        };
-        let inbox_error =
-            |error: Box<dyn std::error::Error + Send + Sync>| Error::broker("give an inbox")(error);
-        let stream = self
-            .inner
-            .jetstream
-            .get_stream_no_info(&stream)
-            .await
-            .map_err(|error| inbox_error(error.into()))?;
-        // A consumer that exists already is used as it is: it knows what was received before.
-        let consumer = match stream.get_consumer::<pull::Config>(&name).await {
-            Ok(consumer) => consumer,
-            Err(_) => stream
-                .create_consumer(config)
-                .await
-                .map_err(|error| inbox_error(error.into()))?,
-        };
-        let agent = self.clone();
-        self.inner.listening.spawn(async move {
-            let begun = agent.inner.closing.begun.clone();
-            let permits = Arc::new(Semaphore::new(CONCURRENT_MAX));
-            while let Some(pulled) = begun
-                .run_until_cancelled(agent.pull_batch(&consumer, &permits))
-                .await
-            {
-                if let Err(error) = pulled {
-                    tracing::warn!(%error, "No messages from the broker.");
-                    begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
-                }
-            }
-        });
-        Ok(())
-    }
-
-    /// Pulls as many messages as there are free permits, and handles each as it comes. No more are pulled, because a message that
-    /// waits here would use up its few deliveries.
-    async fn pull_batch(
-        &self,
-        consumer: &PullConsumer,
-        permits: &Arc<Semaphore>,
-    ) -> Result<(), AnyError> {
-        let mut free = Arc::clone(permits).acquire_owned().await?;
-        while let Ok(another) = Arc::clone(permits).try_acquire_owned() {
-            free.merge(another);
-        }
-        let mut batch = consumer
-            .batch()
-            .max_messages(free.num_permits())
-            .expires(PULL_EXPIRES)
-            .messages()
-            .await?;
-        while let Ok(Some(delivery)) = timeout(SILENCE_MAX, batch.next()).await {
-            let Some(permit) = free.split(1) else { break };
-            let (agent, delivery) = (self.clone(), delivery?);
-            self.inner.working.spawn(async move {
-                agent.process(delivery).await;
-                drop(permit);
-            });
-        }
         Ok(())
     }
 
     /// Handles a delivery, tells the broker meanwhile that this goes on, and acknowledges it.
-    async fn process(self, delivery: jetstream::Message) {
+    pub(crate) async fn process(self, delivery: jetstream::Message, from: Hears) {
         let stored = delivery.info().map_or((0, now()), |info| {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             (
@@ -217,7 +126,7 @@ impl Agent {
         });
         let mut end = AckKind::Ack;
         if let Some(message) = self.read(&delivery.message, stored.0, stored.1) {
-            let handled = self.clone().receive_meanwhile(message, &delivery);
+            let handled = self.clone().receive_meanwhile(message, &delivery, from);
             tokio::select! {
                 // First: a handler that is cut off would tell the sender that it failed.
                 biased;
@@ -228,17 +137,46 @@ impl Agent {
                 () = handled => {}
             }
         }
-        if let Err(error) = delivery.ack_with(end).await {
+        if let Err(error) = self.tell(&delivery, from, end, TELLINGS_MAX).await {
             tracing::warn!(%error, "A message was not acknowledged and will come again.");
         }
     }
 
     /// Tells the broker from time to time that a delivery is worked on.
-    async fn receive_meanwhile(self, message: Message, delivery: &jetstream::Message) {
-        let mut handling = std::pin::pin!(self.receive(message));
+    async fn receive_meanwhile(self, message: Message, delivery: &jetstream::Message, from: Hears) {
+        let mut handling = std::pin::pin!(self.clone().receive(message));
         while timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
-            if let Err(error) = delivery.ack_with(AckKind::Progress).await {
+            if let Err(error) = self.tell(delivery, from, AckKind::Progress, 1).await {
                 tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
+            }
+        }
+    }
+
+    /// Tells the broker something of a delivery. Where its inbox was made for the agent the coordinator does, because the agent's user may
+    /// ask JetStream for nothing.
+    async fn tell(
+        &self,
+        delivery: &jetstream::Message,
+        from: Hears,
+        kind: AckKind,
+        mut tries: usize,
+    ) -> Result<(), AnyError> {
+        if from != Hears::RegisteredInbox {
+            return delivery.ack_with(kind).await;
+        }
+        let told = match kind {
+            AckKind::Progress => "+WPI",
+            AckKind::Nak(_) => "-NAK",
+            _ => "+ACK",
+        };
+        let asked = json!({ "delivery": delivery.reply.as_deref(), "told": told });
+        loop {
+            tries = tries.saturating_sub(1);
+            let told = self.query::<Value>(Service::Coordinator, "acknowledge", &asked);
+            match told.await {
+                Ok(_) => return Ok(()),
+                Err(error) if tries == 0 => return Err(error.into()),
+                Err(_) => tokio::time::sleep(RETRY).await,
             }
         }
     }

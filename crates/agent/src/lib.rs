@@ -20,6 +20,7 @@ mod large_payload;
 mod memory;
 mod memory_hold;
 mod pending_requests;
+mod pulling;
 mod reply;
 mod waking;
 

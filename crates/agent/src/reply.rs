@@ -1,6 +1,9 @@
 //! Answers to messages.
 
-use concord_wire::payload::{Answer, ErrorReport, Finding, Response, ResponseStatus};
+use concord_wire::payload::notification::is_progress;
+use concord_wire::payload::{
+    Answer, ErrorReport, Finding, Response, ResponseStatus, ResultStatus, TaskResult,
+};
 use concord_wire::{Fault, MessageType};
 use serde::Serialize;
 
@@ -11,7 +14,8 @@ impl Agent {
     /// Answers a message: to its sender, in its case and conversation, with `reply_to`. An answer that is sent twice has the same
     /// `message_id` both times, so that it is one: this agent has it stored once, and services take what was stored twice as one. The same
     /// holds, for each message type, for what may be sent beside an answer (an `acknowledgement`, `evidence`); use [`Self::message`] to send
-    /// more than one.
+    /// more than one. A `task_result` with the status `partial`, and a `notification` of `progress`, has an id of its own: others come
+    /// after it.
     pub async fn reply(
         &self,
         asked: &Message,
@@ -30,6 +34,9 @@ impl Agent {
     ) -> Result<Message, Error> {
         let payload = serde_json::value::to_raw_value(payload)?;
         let mut answer = asked.reply(self.id(), now(), kind, payload);
+        if is_part(&answer) || is_progress(&answer) {
+            answer.message_id = self.new_id()?;
+        }
         // What is said in a debate refers to the snapshot that the debate refers to.
         answer.metadata.memory_snapshot = asked.metadata.memory_snapshot;
         Ok(answer)
@@ -88,4 +95,10 @@ impl Agent {
         self.reply(asked, MessageType::Error, &ErrorReport::from(fault))
             .await
     }
+}
+
+/// Whether it is a part of the result of a task.
+fn is_part(answer: &Message) -> bool {
+    answer.message_type == MessageType::TaskResult
+        && TaskResult::of(answer).is_ok_and(|it| it.status == ResultStatus::Partial)
 }

@@ -20,11 +20,21 @@ const GROUP: [MessageType; 3] = [
 const WOKEN: &str = "woken";
 
 tokio::task_local! {
-    /// The question to the group that the handler on this task answers, and the agent that handles it.
-    static UNDER_WAY: Option<(AgentId, Message)>;
+    /// What the handler on this task handles.
+    static UNDER_WAY: UnderWay;
 }
 
-/// Runs the handler of a message. While it does, [`question_under_way`] has the question on the same task.
+/// What an agent handles.
+#[derive(Clone)]
+struct UnderWay {
+    agent: AgentId,
+    conversation: Option<CaseId>,
+    /// The message, if it is a question to the group.
+    question: Option<Message>,
+}
+
+/// Runs the handler of a message. While it does, [`question_under_way`] has the question on the same task, and [`conversation_under_way`] its
+/// conversation.
 pub(crate) fn handling<F: Future>(
     agent: &AgentId,
     message: &Message,
@@ -34,19 +44,31 @@ pub(crate) fn handling<F: Future>(
         message.message_type,
         MessageType::GroupQuery | MessageType::PeerRequest
     );
-    let question = is_question.then(|| (agent.clone(), message.clone()));
-    UNDER_WAY.scope(question, handler)
+    let under_way = UnderWay {
+        agent: agent.clone(),
+        conversation: message.case_id.clone(),
+        question: is_question.then(|| message.clone()),
+    };
+    UNDER_WAY.scope(under_way, handler)
+}
+
+/// The conversation of the message that this agent is handling on this task.
+pub(crate) fn conversation_under_way(agent: &AgentId) -> Option<CaseId> {
+    let of = |under_way: &UnderWay| {
+        let conversation = under_way.conversation.clone();
+        conversation.filter(|_| under_way.agent == *agent)
+    };
+    UNDER_WAY.try_with(of).ok()?
 }
 
 /// The question to the group that this agent is handling on this task, unless it belongs to another conversation.
 pub(crate) fn question_under_way(agent: &AgentId, conversation: &CaseId) -> Option<Message> {
-    let under_way = UNDER_WAY.try_with(Clone::clone).ok()??;
-    let (by, question) = under_way;
-    let is_in_it = question
-        .case_id
-        .as_ref()
-        .is_none_or(|case| case == conversation);
-    (by == *agent && is_in_it).then_some(question)
+    let under_way = UNDER_WAY.try_with(Clone::clone).ok()?;
+    let by = under_way.agent;
+    let is_in_it = under_way
+        .conversation
+        .is_none_or(|case| case == *conversation);
+    under_way.question.filter(|_| by == *agent && is_in_it)
 }
 
 /// Why a question to the group woke this agent.

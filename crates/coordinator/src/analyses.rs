@@ -43,25 +43,29 @@ impl<P: Ports> Shared<P> {
     }
 
     /// Assesses what the end of a debate changes, when the case has taken it into account.
-    pub(crate) async fn heard_of_debate(&self, delivery: &Delivery) -> Result<(), HandleError> {
-        let record = StoredEvent::<DebateEvent>::decode(&delivery.payload, delivery.sequence)?;
-        let (case_id, outcome) = match record.event {
-            DebateEvent::Resolved(resolved) => (resolved.case_id, resolved.outcome),
-            DebateEvent::FellBack(fell) => (fell.case_id, fell.outcome),
+    pub(crate) async fn heard_of_debate(
+        &self,
+        record: &StoredEvent<DebateEvent>,
+    ) -> Result<(), HandleError> {
+        let (case_id, outcome) = match &record.event {
+            DebateEvent::Resolved(resolved) => (&resolved.case_id, &resolved.outcome),
+            DebateEvent::FellBack(fell) => (&fell.case_id, &fell.outcome),
             _ => return Ok(()),
         };
         let standings = |case: &CaseState| {
             let late = BTreeMap::new();
             (debate_standings(case, &outcome.conflict_id), late)
         };
-        self.assess(&record.meta, &case_id, Some(&outcome), standings)
+        self.assess(&record.meta, case_id, Some(outcome), standings)
             .await
     }
 
     /// Assesses what debates have changed that ended before their case had its conflicts, when the case has taken these into account. Only
     /// now is it known what they were about, and a case that is cancelled afterwards has no decision that would tell of them.
-    pub(crate) async fn heard_of_conflicts(&self, delivery: &Delivery) -> Result<(), HandleError> {
-        let record = StoredEvent::<DetectionEvent>::decode(&delivery.payload, delivery.sequence)?;
+    pub(crate) async fn heard_of_conflicts(
+        &self,
+        record: &StoredEvent<DetectionEvent>,
+    ) -> Result<(), HandleError> {
         let DetectionEvent::Completed(detected) = &record.event;
         let case_id = &detected.case_id;
         // The step on the case has left it in memory as it was with its conflicts, or later. Debates that end after them are told of by

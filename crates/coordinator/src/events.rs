@@ -6,7 +6,7 @@ use std::sync::Arc;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::alert::AlertMachine;
 use concord_domain::aggregates::board::BoardMachine;
-use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::case::{CaseMachine, heard_in_time};
 use concord_domain::aggregates::commitment::CommitmentMachine;
 use concord_domain::aggregates::impact::ImpactMachine;
 use concord_domain::aggregates::memory::MemoryMachine;
@@ -17,9 +17,11 @@ use concord_domain::aggregates::task::TaskMachine;
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
 use concord_runtime::delivery::handlers::{self, EffectHandler, EventHandler};
+use concord_runtime::delivery::in_time::InTime;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, Ports};
+use concord_wire::CaseId;
 
 use crate::openers::Openers;
 use crate::questions::Questions;
@@ -31,6 +33,7 @@ use crate::{exchange, route};
 /// Events of others, and the places that openers have taken.
 pub(crate) struct OthersEvents<P> {
     service: ServiceContext<P>,
+    in_time: InTime<P>,
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     openers: Openers<P>,
@@ -50,6 +53,7 @@ impl<P: Ports> OthersEvents<P> {
         let cases = EventHandler::new(service, cases, route::from_event);
         Self {
             service: service.clone(),
+            in_time: InTime::new(service),
             cases,
             requests: Arc::clone(requests),
             openers: openers.clone(),
@@ -93,11 +97,17 @@ impl<P: Ports> Handler for OthersEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         match handlers::aggregate_of(&self.service, delivery)? {
             (Aggregate::Deadline, _) => {
-                let elapsed =
-                    StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
-                        .event
-                        .into_elapsed();
+                let StoredEvent { meta, event, .. } =
+                    StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?;
+                let elapsed = event.into_elapsed();
                 match elapsed.aggregate {
+                    Aggregate::Case => {
+                        if let Ok(case) = CaseId::new(elapsed.id.as_str()) {
+                            let known = self.openers.cases.load(&elapsed.id).await?;
+                            let heard = heard_in_time(&known.state);
+                            self.in_time.wait(&case, &heard, &elapsed).await?;
+                        }
+                    }
                     Aggregate::Request => return self.request_elapsed(delivery, elapsed).await,
                     Aggregate::Commitment => return self.shared.elapsed(delivery, elapsed).await,
                     Aggregate::Question => return self.questions.elapsed(delivery, elapsed).await,
@@ -105,10 +115,11 @@ impl<P: Ports> Handler for OthersEvents<P> {
                     Aggregate::Synthesis => {
                         return self.shared.synthesis_elapsed(delivery, elapsed).await;
                     }
-                    _ => {}
-                }
-                if elapsed.aggregate == Aggregate::Task {
-                    return self.tasks.elapsed(delivery, elapsed).await;
+                    Aggregate::Task => return self.tasks.elapsed(delivery, elapsed).await,
+                    _ => {
+                        let of_case = route::of_deadline(elapsed);
+                        return self.cases.take(of_case, &meta, delivery).await;
+                    }
                 }
             }
             (Aggregate::Wake, _) => return self.questions.decided(delivery).await,
@@ -118,14 +129,18 @@ impl<P: Ports> Handler for OthersEvents<P> {
                 return Ok(Ack::Acknowledge);
             }
             (Aggregate::Debate, _) => {
-                let done = self.cases.handle(delivery).await?;
-                self.shared.heard_of_debate(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let of_case = route::of_debate(&record.event);
+                let done = self.cases.take(of_case, &record.meta, delivery).await?;
+                self.shared.heard_of_debate(&record).await?;
                 return Ok(done);
             }
             (Aggregate::Detection, _) => {
-                let done = self.cases.handle(delivery).await?;
-                self.shared.heard_of_conflicts(delivery).await?;
-                self.shared.heard_of_detection(delivery).await?;
+                let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let of_case = route::of_detection(&record.event);
+                let done = self.cases.take(of_case, &record.meta, delivery).await?;
+                self.shared.heard_of_conflicts(&record).await?;
+                self.shared.heard_of_detection(&record).await?;
                 return Ok(done);
             }
             (Aggregate::Opener, _) => {
@@ -199,20 +214,20 @@ impl<P: Ports> Handler for OwnEvents<P> {
                 let record =
                     StoredEvent::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?;
                 self.directory.apply_early(&record);
-                let done = self.agents.handle(delivery).await?;
+                let done = self.agents.take(&record, delivery).await?;
                 self.tasks.heard_of_agent(&record).await?;
                 self.shared.heard_of_agent(&record).await?;
                 Ok(done)
             }
             (Aggregate::Request, _) => {
-                let done = self.requests.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.requests.take(&record, delivery).await?;
                 self.silence.heard_of_request(&record).await?;
                 Ok(done)
             }
             (Aggregate::Task, _) => {
-                let done = self.effects_of_tasks.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.effects_of_tasks.take(&record, delivery).await?;
                 self.tasks.follow(&record).await?;
                 self.silence.heard_of_task(&record, &self.tasks).await?;
                 self.shared.end_commitments(&record, &self.tasks).await?;
@@ -223,28 +238,28 @@ impl<P: Ports> Handler for OwnEvents<P> {
             (Aggregate::Commitment, _) => self.commitments.handle(delivery).await,
             (Aggregate::Question, _) => self.questions.handle(delivery).await,
             (Aggregate::Memory, _) => {
-                let done = self.memories.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.memories.take(&record, delivery).await?;
                 self.shared.raise_fired(&record).await?;
                 self.shared.heard_of_memory(&record).await?;
                 Ok(done)
             }
             (Aggregate::Alert, _) => {
-                let done = self.alerts.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.alerts.take(&record, delivery).await?;
                 self.shared.follow_alert(&record).await?;
                 Ok(done)
             }
             (Aggregate::Synthesis, _) => self.syntheses.handle(delivery).await,
             (Aggregate::Impact, _) => {
-                let done = self.analyses.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.analyses.take(&record, delivery).await?;
                 self.shared.follow_run(&record, &self.tasks).await?;
                 Ok(done)
             }
             _ => {
-                let done = self.cases.handle(delivery).await?;
                 let record = StoredEvent::decode(&delivery.payload, delivery.sequence)?;
+                let done = self.cases.take(&record, delivery).await?;
                 self.openers.heard(&record).await?;
                 self.tasks.heard_of_case(&record).await?;
                 self.shared.heard_of_case(&record).await?;

@@ -77,8 +77,10 @@ impl<P: Ports> Shared<P> {
     }
 
     /// The conflicts of a case were detected.
-    pub(crate) async fn heard_of_detection(&self, delivery: &Delivery) -> Result<(), HandleError> {
-        let record = StoredEvent::<DetectionEvent>::decode(&delivery.payload, delivery.sequence)?;
+    pub(crate) async fn heard_of_detection(
+        &self,
+        record: &StoredEvent<DetectionEvent>,
+    ) -> Result<(), HandleError> {
         let DetectionEvent::Completed(detected) = &record.event;
         let context = self.service.of_event(record.meta.event_id.clone());
         let id = detected.case_id.token();

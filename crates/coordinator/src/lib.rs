@@ -89,6 +89,7 @@ impl Run for Coordinator {
         runner.answer("agents", liveness::verb(&directory, &beats));
         runner.answer("messages", reading::messages(&runner));
         runner.answer("inbox", inboxes::verb(&runner, &agents));
+        runner.answer("acknowledge", inboxes::acknowledge(&runner));
         runner.answer(payloads::PUT_PAYLOAD, payloads::put(&runner));
         runner.answer(payloads::PAYLOAD, payloads::get(&runner));
         Ok(())

@@ -152,20 +152,28 @@ impl Liveness {
         has_heard: bool,
     ) -> Vec<(AgentId, AgentStatus, String)> {
         let mut changes = Vec::new();
-        // Held until each is back: `agents` shows them meanwhile.
+        let mut registered = 0;
         let mut beats = self.beats();
-        let mut left = std::mem::take(&mut *beats);
         self.directory.each(|agent, state| {
-            let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
+            registered += 1;
+            // Nearly all are known, and looked at ten times a second.
+            if !beats.contains_key(agent) {
+                beats.insert(agent.clone(), Heartbeats::none(now));
+            }
+            let Some(heard) = beats.get_mut(agent) else {
+                return;
+            };
             if !has_heard {
                 heard.listen_anew(now);
             }
-            if let Some((status, why)) = conclude(state, &heard, now) {
+            if let Some((status, why)) = conclude(state, heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));
             }
-            beats.insert(agent.clone(), heard);
         });
+        if beats.len() > registered {
+            beats.retain(|agent, _| self.directory.agent(agent).is_some());
+        }
         changes
     }
 

@@ -15,6 +15,7 @@ use concord_runtime::{Aggregates, Outcome, Ports, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::subject::OPERATOR;
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
+use futures::future::try_join;
 use serde_json::json;
 
 use crate::people::Names;
@@ -54,8 +55,12 @@ async fn open<P: Ports>(
         None => (AgentId::fixed(OPERATOR), Authority::of_installation()),
         Some(caller) => (caller.name.clone(), caller.authority.clone()),
     };
-    let known = names.policies.known(&request.policy).await;
-    let known = known.map_err(|error| failed(&error))?;
+    let id: Token = case_id.token();
+    let read = try_join(
+        names.policies.known(&request.policy),
+        names.openers.is_open(&id),
+    );
+    let (known, is_open) = read.await.map_err(|error| failed(&error))?;
     let asked = OpenRequest {
         opened_by,
         request_id: request_id.clone(),
@@ -65,11 +70,10 @@ async fn open<P: Ports>(
         sender,
     };
     let context = service.of_message(request_id);
-    let id: Token = case_id.token();
     let input = CaseInput::Open(Box::new(asked));
     call.spend(CaseMachine::fan_out_bytes(&input), service.ports.now())?;
     if let CaseInput::Open(asked) = &input {
-        let admitted = names.openers.admit(&id, asked).await;
+        let admitted = names.openers.admit(&id, asked, is_open).await;
         admitted.map_err(operator_api::unprepared)?;
     }
     let outcome = cases

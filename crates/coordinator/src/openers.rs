@@ -59,12 +59,23 @@ impl<P: Ports> Openers<P> {
         }
     }
 
+    /// Whether there is a case, as some copy of the stream knows it.
+    pub(crate) async fn is_open(&self, id: &Token) -> Result<bool, step::Error> {
+        Ok(self.cases.peek(id).await?.state.opened.is_some())
+    }
+
     /// Asks for a place for the case that is to be opened; refused where a quota is used up. The same request again finds its place.
-    pub(crate) async fn admit(&self, id: &Token, asked: &OpenRequest) -> Result<(), HandleError> {
+    /// Nothing is opened where there is a case: it may have ended long ago. One that was not seen is found when the place is settled.
+    pub(crate) async fn admit(
+        &self,
+        id: &Token,
+        asked: &OpenRequest,
+        is_open: bool,
+    ) -> Result<(), HandleError> {
         let Quotas {
             open_cases, gates, ..
         } = self.quotas;
-        if (open_cases, gates) == (0, 0) || asked.sender.holds(Role::Operator) {
+        if is_open || (open_cases, gates) == (0, 0) || asked.sender.holds(Role::Operator) {
             return Ok(());
         }
         // What is not valid takes no place: the case refuses it.
@@ -74,10 +85,6 @@ impl<P: Ports> Openers<P> {
         let (Decision::Append(_), Ok(case_id)) = (opening, CaseId::new(id.as_str())) else {
             return Ok(());
         };
-        // Nothing is opened where there is a case: it may have ended long ago. One that is not seen here is found when the place is settled.
-        if self.cases.peek(id).await?.state.opened.is_some() {
-            return Ok(());
-        }
         let admitted = Admitted {
             opener: asked.opened_by.clone(),
             case_id: case_id.clone(),

@@ -1,7 +1,8 @@
 //! People: who may do what in a case, and which names are free.
 //!
-//! A name is that of a person or of an agent and never of both, or an agent could speak with the roles of a person. Each is an
-//! aggregate of its own, so the other one is read before a name is given away.
+//! A name is that of a person or of an agent, or an agent could speak with the roles of a person. Each is an aggregate of its own, so the
+//! other one is read before a name is given away. Two who are registered at the same moment may both have it: then it has no roles
+//! of a person ([`People::authority`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use concord_runtime::{Aggregates, People, Ports};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{PersonKind, PersonRecord};
 use concord_wire::{AgentId, ErrorCode, Fault, Token};
-use futures::future::try_join;
+use futures::future::try_join3;
 use serde::Deserialize;
 
 use crate::openers::Openers;
@@ -121,9 +122,10 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
     async fn prepare(&self, id: &Token, input: CaseInput) -> Result<CaseInput, HandleError> {
         Ok(match input {
             CaseInput::Open(asked) => {
-                let (sender, known) = Box::pin(try_join(
+                let (sender, known, is_open) = Box::pin(try_join3(
                     self.people.authority(&asked.opened_by),
                     self.policies.known(&asked.request.policy),
+                    self.openers.is_open(id),
                 ))
                 .await?;
                 let asked = OpenRequest {
@@ -131,7 +133,7 @@ impl<P: Ports> Prepare<CaseInput> for Names<P> {
                     known,
                     ..*asked
                 };
-                self.openers.admit(id, &asked).await?;
+                self.openers.admit(id, &asked, is_open).await?;
                 CaseInput::Open(Box::new(asked))
             }
             CaseInput::Challenge(received) => {

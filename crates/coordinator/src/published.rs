@@ -3,8 +3,9 @@
 
 use concord_domain::activation::conversation::{WakeMachine, conversation};
 use concord_domain::aggregates::question::may_be;
-use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
 use concord_runtime::service::ServiceContext;
+use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::{Aggregates, Ports};
 use concord_wire::payload::Remembered;
 use concord_wire::subject::{Service, Subject};
@@ -84,14 +85,26 @@ impl<P: Ports> Handler for Published<P> {
                 return Ok(done);
             }
         }
-        // The next delivery would be one too many, and make a dead letter of it.
-        let is_last = delivery.deliveries >= self.service.work.deliveries_max;
-        let is_over = is_last || delivery.age(self.service.ports.now()) >= AWAITED;
+        let is_over = delivery.age(self.service.ports.now()) >= AWAITED;
         if is_no_question || is_over {
             self.service.count_ignored("answers_no_question");
             return Ok(Ack::Acknowledge);
         }
         Ok(Ack::Later(AGAIN))
+    }
+
+    fn patience(&self, work: &WorkSettings) -> RetryPolicy {
+        patience(work)
+    }
+}
+
+/// Few tries are over sooner than an answer has waited for its question, and it would be a dead letter. No failure is given up before
+/// twice that time.
+fn patience(work: &WorkSettings) -> RetryPolicy {
+    let usual = RetryPolicy::of(work);
+    RetryPolicy {
+        age_min: usual.age_min.max(AWAITED * 2),
+        ..usual
     }
 }
 
@@ -109,4 +122,26 @@ fn may_answer(subject: &Subject) -> bool {
 fn is_to_group(said: &Remembered) -> bool {
     let kind = Token::new(&said.message_type).map(MessageType::from);
     !matches!(said.to, Recipient::Agent(_)) && kind.is_ok_and(|kind| may_be(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_waits_for_its_question_however_few_tries_there_are() {
+        for deliveries_max in 1..=20 {
+            let policy = patience(&WorkSettings {
+                deliveries_max,
+                ..WorkSettings::default()
+            });
+            let waits = AWAITED.as_millis() / AGAIN.as_millis();
+            // The last of them comes when it is not awaited any more.
+            for waited in 0..=u32::try_from(waits).unwrap() {
+                let is_over = policy.is_over(u64::from(waited), AGAIN * waited);
+                assert!(!is_over, "{waited} of {deliveries_max}");
+            }
+            assert!(policy.is_over(deliveries_max, policy.age_min));
+        }
+    }
 }

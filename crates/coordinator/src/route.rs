@@ -10,8 +10,8 @@ use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::policy::KnownPolicies;
 use concord_events::Aggregate;
 use concord_events::{
-    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, MemoryEvent, ReceivedFinding,
-    StoredEvent, TaskEvent,
+    self, DeadlineElapsed, DeadlineEvent, DebateEvent, DetectionEvent, Heard, MemoryEvent,
+    ReceivedFinding, StoredEvent, TaskEvent,
 };
 use concord_runtime::delivery::route::{digest_of, not_acted_on};
 use concord_runtime::{Routed, signing};
@@ -265,6 +265,39 @@ fn step_for(input: Option<(Token, CaseInput)>) -> Routed<CaseInput> {
     })
 }
 
+/// The step of a case for the conflicts that were detected in it.
+pub(crate) fn of_detection(event: &DetectionEvent) -> Routed<CaseInput> {
+    let DetectionEvent::Completed(detected) = event;
+    Routed::Step {
+        id: detected.case_id.token(),
+        input: CaseInput::Detected(detected.clone()),
+    }
+}
+
+/// The step of a case for what has become of one of its debates.
+pub(crate) fn of_debate(event: &DebateEvent) -> Routed<CaseInput> {
+    let (case_id, outcome) = match event {
+        DebateEvent::Resolved(resolved) => (&resolved.case_id, &resolved.outcome),
+        DebateEvent::FellBack(fell) => (&fell.case_id, &fell.outcome),
+        _ => return Routed::Ignored("other_fact"),
+    };
+    Routed::Step {
+        id: case_id.token(),
+        input: CaseInput::Resolved(Box::new(outcome.clone())),
+    }
+}
+
+/// The step of a case for a deadline that has passed, where it is one of cases.
+pub(crate) fn of_deadline(elapsed: DeadlineElapsed) -> Routed<CaseInput> {
+    if elapsed.aggregate != Aggregate::Case {
+        return Routed::Ignored("other_deadline");
+    }
+    Routed::Step {
+        id: elapsed.id.clone(),
+        input: CaseInput::Elapsed(elapsed),
+    }
+}
+
 /// An event of another service, or one of memory, whose effects the coordinator follows itself.
 pub fn from_event(
     aggregate: Aggregate,
@@ -273,36 +306,14 @@ pub fn from_event(
 ) -> Result<Routed<CaseInput>, concord_events::Error> {
     Ok(match aggregate {
         Aggregate::Detection => {
-            let DetectionEvent::Completed(detected) =
-                StoredEvent::<DetectionEvent>::decode(bytes, sequence)?.event;
-            Routed::Step {
-                id: detected.case_id.token(),
-                input: CaseInput::Detected(detected),
-            }
+            of_detection(&StoredEvent::<DetectionEvent>::decode(bytes, sequence)?.event)
         }
-        Aggregate::Debate => match StoredEvent::<DebateEvent>::decode(bytes, sequence)?.event {
-            DebateEvent::Resolved(resolved) => Routed::Step {
-                id: resolved.case_id.token(),
-                input: CaseInput::Resolved(Box::new(resolved.outcome)),
-            },
-            DebateEvent::FellBack(fell) => Routed::Step {
-                id: fell.case_id.token(),
-                input: CaseInput::Resolved(Box::new(fell.outcome)),
-            },
-            _ => Routed::Ignored("other_fact"),
-        },
-        Aggregate::Deadline => {
-            let elapsed = StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
+        Aggregate::Debate => of_debate(&StoredEvent::<DebateEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Deadline => of_deadline(
+            StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
                 .event
-                .into_elapsed();
-            if elapsed.aggregate != Aggregate::Case {
-                return Ok(Routed::Ignored("other_deadline"));
-            }
-            Routed::Step {
-                id: elapsed.id.clone(),
-                input: CaseInput::Elapsed(elapsed),
-            }
-        }
+                .into_elapsed(),
+        ),
         Aggregate::Case => Routed::Ignored("own_fact"),
         Aggregate::Task => {
             let record = StoredEvent::<TaskEvent>::decode(bytes, sequence)?;

@@ -28,6 +28,7 @@ use crate::holdings::Holdings;
 use crate::people::Names;
 use crate::route::shared::{SharedBounds, SharedInput};
 use crate::tasks::Tasks;
+use crate::watch::Flagging;
 
 /// Boards, commitments, analyses and memory, and what is needed to say who may change them. Cheap to clone.
 #[derive(Clone)]
@@ -45,6 +46,7 @@ pub(crate) struct Shared<P> {
     pub(crate) watch: Arc<Aggregates<WatchMachine, P>>,
     pub(crate) directory: Arc<Directory>,
     holdings: Arc<Holdings>,
+    pub(crate) flagging: Arc<Flagging>,
     pub(crate) bounds: SharedBounds,
 }
 
@@ -71,6 +73,7 @@ impl<P: Ports> Shared<P> {
             watch: Arc::new(Aggregates::new(ports.clone(), cache)),
             directory: Arc::clone(directory),
             holdings: Arc::clone(holdings),
+            flagging: Arc::default(),
             bounds,
         }
     }

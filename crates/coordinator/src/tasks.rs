@@ -170,6 +170,18 @@ impl<P: Ports> Tasks<P> {
                 };
                 TaskInput::Say(Box::new(Said { by, asked, word }))
             }
+            TaskInput::Member {
+                agent, joins: true, ..
+            } if self.agents.load(&agent.token()).await?.state.card.is_none() => {
+                return Err(Fault::invalid(
+                    "/from_agent",
+                    format!(
+                        "{agent} is not registered, and only registered agents are given tasks."
+                    ),
+                    "Register with register_agent, and join then.",
+                )
+                .into());
+            }
             other => other,
         })
     }

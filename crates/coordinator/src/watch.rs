@@ -1,12 +1,16 @@
 //! Rules over shared memory: what an entry is held against, the alerts that follow, and the verbs of the API.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use concord_domain::aggregates::alert::{AlertInput, AlertMachine, FiredAlert};
 use concord_domain::aggregates::case::{CaseInput, CaseMachine, flag_of, says_over};
 use concord_domain::aggregates::memory::ReceivedMemory;
 use concord_domain::aggregates::watch::{RegimeChange, WatchInput, WatchMachine, id};
 use concord_domain::rules::alerting::{Watched, alert_id, alert_of};
 use concord_events::{
-    Aggregate, AlertEvent, CaseEvent, DeadlineElapsed, EventMeta, MemoryEvent, StoredEvent,
+    Aggregate, AlertEvent, AlertRaised, CaseEvent, DeadlineElapsed, EventMeta, MemoryEvent,
+    StoredEvent,
 };
 use concord_runtime::Ports;
 use concord_runtime::delivery::handlers;
@@ -17,10 +21,39 @@ use concord_runtime::service::operator_api::unread;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{AlertRules, REGIME_CHANGE, RegimeTerms};
 use concord_wire::{AgentId, Fault, Token};
+use futures::future::try_join_all;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::shared::Shared;
+
+/// Cases that are looked at side by side when the regime has changed. Most are over, and cost one read.
+const CASES_AT_ONCE: usize = 32;
+
+/// The event by which it is known which cases there are.
+const OPENED: &str = "opened";
+
+/// How far cases were flagged: by alert, the sequence from which on they are still to be.
+#[derive(Debug, Default)]
+pub(crate) struct Flagging(Mutex<BTreeMap<Token, u64>>);
+
+impl Flagging {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Token, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reached(&self, alert: &Token) -> u64 {
+        self.known().get(alert).copied().unwrap_or(1)
+    }
+
+    fn set(&self, alert: &Token, next: Option<u64>) {
+        let mut known = self.known();
+        match next {
+            Some(next) => known.insert(alert.clone(), next),
+            None => known.remove(alert),
+        };
+    }
+}
 
 impl<P: Ports> Shared<P> {
     /// The rules that an entry is held against. Who its agent is, is asked only where a rule is about its topic.
@@ -91,21 +124,50 @@ impl<P: Ports> Shared<P> {
         }));
         let outcome = self.watch.step(&id(), &context, &change, None).await?;
         self.service.count_step::<WatchMachine>(&outcome);
-        for case in self.service.ports.ids(Aggregate::Case).await? {
-            if self.is_surely_over(&case).await? {
-                continue;
+        self.flag_cases(record, raised).await
+    }
+
+    /// Flags the cases that were opened before the alert and are open. All that are stored are looked at, some at the same time; a
+    /// delivery that fails is tried again from where this process has come to.
+    async fn flag_cases(
+        &self,
+        record: &StoredEvent<AlertEvent>,
+        raised: &AlertRaised,
+    ) -> Result<(), HandleError> {
+        let (alert, end) = (&record.meta.id, record.sequence);
+        let mut next = self.flagging.reached(alert);
+        while next < end {
+            let ports = &self.service.ports;
+            let cases = ports.ids_by(Aggregate::Case, OPENED, &mut next, end);
+            for some in cases.await?.chunks(CASES_AT_ONCE) {
+                try_join_all(some.iter().map(|case| self.flag(case, record, raised))).await?;
             }
-            let state = self.cases.load(&case).await?.state;
-            let is_begun = state.opened.is_some() && state.opened_sequence < record.sequence;
-            if !is_begun || state.is_over() {
-                continue;
-            }
-            let analyses = self.analyses.load(&case).await?.state;
-            let flag = flag_of((alert, raised_at, raised), &state, &analyses);
-            let input = CaseInput::Flag(Box::new(flag));
-            let outcome = self.cases.step(&case, &context, &input, None).await?;
-            self.service.count_step::<CaseMachine>(&outcome);
+            self.flagging.set(alert, (next < end).then_some(next));
         }
+        Ok(())
+    }
+
+    async fn flag(
+        &self,
+        case: &Token,
+        record: &StoredEvent<AlertEvent>,
+        raised: &AlertRaised,
+    ) -> Result<(), HandleError> {
+        if self.is_surely_over(case).await? {
+            return Ok(());
+        }
+        let state = self.cases.load(case).await?.state;
+        let is_begun = state.opened.is_some() && state.opened_sequence < record.sequence;
+        if !is_begun || state.is_over() {
+            return Ok(());
+        }
+        let analyses = self.analyses.load(case).await?.state;
+        let alert = (&record.meta.id, record.meta.at, raised);
+        let flag = flag_of(alert, &state, &analyses);
+        let input = CaseInput::Flag(Box::new(flag));
+        let context = self.service.of_event(record.meta.event_id.clone());
+        let outcome = self.cases.step(case, &context, &input, None).await?;
+        self.service.count_step::<CaseMachine>(&outcome);
         Ok(())
     }
 

@@ -4,22 +4,30 @@
 //! effect, when the process is killed between two of them and the event is delivered again.
 
 use concord_domain::Context;
+use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
-use concord_events::EventMeta;
+use concord_events::{Aggregate, DeadlineElapsed, EventMeta};
 use concord_runtime::delivery::handlers::{self, Prepare};
+use concord_runtime::delivery::in_time::InTime;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Ports, Trace};
+use concord_wire::Token;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::QuotaSettings;
 use crate::cancelled;
 use crate::route::{self, FollowUp};
-use crate::stores::Stores;
+use crate::stores::{ReadOnce, Stores};
 use crate::verdicts;
+
+/// So many debates of one detection are opened at a time: none of them waits for what is read and stored for another.
+const OPENED_TOGETHER: usize = 8;
 
 /// Follows the events that the facilitator reads.
 pub(crate) struct FollowUpHandler<P> {
     service: ServiceContext<P>,
+    in_time: InTime<P>,
     stores: Stores<P>,
     quota: QuotaSettings,
 }
@@ -32,6 +40,7 @@ impl<P: Ports> FollowUpHandler<P> {
     ) -> Self {
         Self {
             service: service.clone(),
+            in_time: InTime::new(service).and_outside_cases(),
             stores: stores.clone(),
             quota: quota.clone(),
         }
@@ -48,18 +57,43 @@ impl<P: Ports> FollowUpHandler<P> {
         }
     }
 
+    /// Waits until what was said to a debate before its deadline is read.
+    async fn wait_for_parties(
+        &self,
+        debate: &Token,
+        elapsed: &DeadlineElapsed,
+    ) -> Result<(), HandleError> {
+        let known = self.stores.debates.load(debate).await?;
+        match &known.state.opened {
+            Some(opened) => {
+                let heard = known.state.heard_in_time();
+                self.in_time.wait(&opened.case_id, &heard, elapsed).await
+            }
+            None => Ok(()),
+        }
+    }
+
     async fn do_one(
         &self,
         context: &Context,
         trace: &Option<Trace>,
         follow_up: FollowUp,
+        once: &ReadOnce,
     ) -> Result<(), HandleError> {
         let service = &self.service;
         let stores = &self.stores;
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
             FollowUp::Debate(id, input) => {
-                let input = stores.prepare(&id, input).await?;
+                let input = match input {
+                    DebateInput::Open(opening) => stores.opened(opening.request, once).await?,
+                    other => {
+                        if let DebateInput::Elapsed(elapsed) = &other {
+                            self.wait_for_parties(&id, elapsed).await?;
+                        }
+                        stores.prepare(&id, other).await?
+                    }
+                };
                 let input = stores.informed(&id, input).await?;
                 ignore_refusal(
                     handlers::step(service, &stores.debates, id, context, &input, trace).await,
@@ -101,9 +135,16 @@ impl<P: Ports> Handler for FollowUpHandler<P> {
         let context = self
             .service
             .of_event(EventMeta::decode(&delivery.payload)?.event_id);
-        for follow_up in follow_ups {
-            self.do_one(&context, &delivery.trace, follow_up).await?;
-        }
+        // What follows from other events is done in its order.
+        let together = match aggregate {
+            Aggregate::Detection => OPENED_TOGETHER,
+            _ => 1,
+        };
+        let once = ReadOnce::default();
+        let each = stream::iter(follow_ups)
+            .map(|follow_up| self.do_one(&context, &delivery.trace, follow_up, &once))
+            .buffered(together);
+        each.try_collect::<()>().await?;
         Ok(Ack::Acknowledge)
     }
 }

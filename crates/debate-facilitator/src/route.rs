@@ -35,7 +35,10 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 }
 
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
-    let answer = envelope.answered(Answer::read)?;
+    let answer = envelope.answered(|payload| match envelope.message_type {
+        MessageType::Revision => Answer::read_revision(payload, envelope.metadata.confidence),
+        _ => Answer::read(payload),
+    })?;
     check_own(&answer, envelope)?;
     let question = effect::question_of(envelope);
     let id = debate_of(envelope)?;
@@ -49,6 +52,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
             .map(|(_, sequence)| sequence),
         round: envelope.round,
         is_agreement: envelope.message_type == MessageType::Agreement,
+        is_disagreement: envelope.message_type == MessageType::Disagreement,
         confidence: envelope.metadata.confidence,
         snapshot: envelope.metadata.memory_snapshot,
         answer,

@@ -1,5 +1,6 @@
 //! The aggregates of the facilitator, and what is read of them before a debate is opened.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseMachine;
@@ -8,12 +9,12 @@ use concord_domain::aggregates::debate::{
     DebateInput, DebateMachine, LadderMessage, MessageBody, Opening, OutcomeMessage,
     PriorKnowledge, strategy,
 };
-use concord_domain::aggregates::impact::ImpactMachine;
+use concord_domain::aggregates::impact::{ImpactMachine, ImpactState};
 use concord_domain::aggregates::person::Authority;
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
-use concord_domain::aggregates::watch::{self, WatchMachine};
+use concord_domain::aggregates::watch::{self, WatchMachine, WatchState};
 use concord_domain::rules::impact::resting::{named, resting_on};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
@@ -22,12 +23,20 @@ use concord_runtime::{Aggregates, People, Ports, event_store::step};
 use concord_wire::payload::track_record::{Credibility, Query};
 use concord_wire::payload::{OpenDebate, Precedent, PrecedentMatter};
 use concord_wire::{AgentId, DebateId, Timestamp, Token};
-use futures::future::try_join;
+use futures::future::{TryFutureExt, try_join, try_join3};
+use tokio::sync::OnceCell;
 
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 10;
 
 type Of<M, P> = Arc<Aggregates<M, P>>;
+
+/// What is read once for all debates of one case that are opened together.
+#[derive(Default)]
+pub(crate) struct ReadOnce {
+    watch: OnceCell<Arc<WatchState>>,
+    analyses: OnceCell<Arc<ImpactState>>,
+}
 
 /// Everything the facilitator owns.
 #[derive(Clone)]
@@ -64,21 +73,38 @@ impl<P: Ports> Stores<P> {
         }
     }
 
+    /// The input that opens a debate as it is asked for.
+    pub(crate) async fn opened(
+        &self,
+        request: OpenDebate,
+        once: &ReadOnce,
+    ) -> Result<DebateInput, HandleError> {
+        // Boxed, as few inputs need it and all would have to have room for it.
+        let opening = Box::pin(self.opening(request, self.ports.now(), once)).await?;
+        Ok(DebateInput::Open(Box::new(opening)))
+    }
+
     /// A request with what is known from before: precedents and what rests on it always, track records where its policy decides by them.
-    pub(crate) async fn opening(
+    async fn opening(
         &self,
         request: OpenDebate,
         now: Timestamp,
+        once: &ReadOnce,
     ) -> Result<Opening, step::Error> {
         let mut request = request;
-        let (regime, dependants) =
-            try_join(self.present_regime(&request), self.dependants(&request)).await?;
+        let (regime, dependants, mut precedents) = try_join3(
+            self.present_regime(&request, once),
+            self.dependants(&request, once),
+            self.precedents(&request),
+        )
+        .await?;
         if let Some(present) = &regime {
             // What is looked up below is looked up in the regime in which the debate is held.
             request.terms.circumstances.regime = Some(present.clone());
+            precedents = self.precedents(&request).await?;
         }
         let mut known = PriorKnowledge {
-            precedents: self.precedents(&request).await?,
+            precedents,
             dependants,
             regime,
             ..PriorKnowledge::default()
@@ -120,9 +146,15 @@ impl<P: Ports> Stores<P> {
     }
 
     /// The regime that alerts have named, where it counts in place of the case's.
-    async fn present_regime(&self, request: &OpenDebate) -> Result<Option<String>, step::Error> {
+    async fn present_regime(
+        &self,
+        request: &OpenDebate,
+        once: &ReadOnce,
+    ) -> Result<Option<String>, step::Error> {
         // Of a moment ago: an alert reaches the parties of debates in no other order either.
-        let watch = self.watch.peek(&watch::id()).await?.state;
+        let id = watch::id();
+        let read = self.watch.peek(&id).map_ok(|known| known.state);
+        let watch = once.watch.get_or_try_init(|| read).await?;
         if watch.regime.is_none() {
             return Ok(None);
         }
@@ -131,7 +163,7 @@ impl<P: Ports> Stores<P> {
         Ok(watch.regime_of(case.opened_sequence, stated))
     }
 
-    /// Earlier debates like the one that is to be opened, the newest first.
+    /// Debates of other cases like the one that is to be opened, the newest first.
     async fn precedents(&self, request: &OpenDebate) -> Result<Vec<Precedent>, step::Error> {
         let conflict = &request.conflict;
         let matter = PrecedentMatter {
@@ -145,17 +177,39 @@ impl<P: Ports> Stores<P> {
         let field = precedent::field_id_of(&matter);
         let (exact, field) =
             try_join(self.precedents.peek(&exact), self.precedents.peek(&field)).await?;
-        let found = precedent::alike(&matter, &exact.state, &field.state, PRECEDENTS_SHOWN);
+        let own = Box::pin(self.earlier_in_case(request)).await?;
+        let known = (&*exact.state, &*field.state);
+        let found = precedent::alike_elsewhere(&matter, known, &own, PRECEDENTS_SHOWN);
         Ok(found.into_iter().cloned().collect())
     }
 
+    /// Debates of the same case that may have ended. Those of one detection begin together, so there the case is not even read.
+    async fn earlier_in_case(
+        &self,
+        request: &OpenDebate,
+    ) -> Result<BTreeSet<DebateId>, step::Error> {
+        let terms = &request.terms;
+        if terms.challenge.is_none() && terms.refers_to.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let case = self.cases.peek(&request.case_id.token()).await?.state;
+        let own = case.debated.iter().map(|one| one.conflict_id.clone());
+        Ok(own.chain(terms.refers_to.clone()).collect())
+    }
+
     /// The analyses of the case that rest on what is disputed; the first of them by name, and how many more there are.
-    async fn dependants(&self, request: &OpenDebate) -> Result<Vec<String>, step::Error> {
+    async fn dependants(
+        &self,
+        request: &OpenDebate,
+        once: &ReadOnce,
+    ) -> Result<Vec<String>, step::Error> {
         let OpenDebate {
             case_id, conflict, ..
         } = request;
         let taken_up = self.taken_up(request).await?;
-        let analyses = self.analyses.peek(&case_id.token()).await?.state;
+        let id = case_id.token();
+        let read = self.analyses.peek(&id).map_ok(|known| known.state);
+        let analyses = once.analyses.get_or_try_init(|| read).await?;
         Ok(named(&resting_on(
             &analyses.graph,
             case_id,
@@ -203,11 +257,7 @@ impl<P: Ports> Stores<P> {
 impl<P: Ports> Prepare<DebateInput> for Stores<P> {
     async fn prepare(&self, _: &Token, input: DebateInput) -> Result<DebateInput, HandleError> {
         match input {
-            DebateInput::Open(opening) => {
-                // Boxed, as few inputs need it and all would have to have room for it.
-                let opening = Box::pin(self.opening(opening.request, self.ports.now())).await?;
-                Ok(DebateInput::Open(Box::new(opening)))
-            }
+            DebateInput::Open(opening) => self.opened(opening.request, &ReadOnce::default()).await,
             DebateInput::Outcome(told) => {
                 let sender = Box::pin(self.people.authority(&told.agent_id)).await?;
                 let opened_case = Box::pin(self.has_opened(&told)).await?;

@@ -56,7 +56,7 @@ pub use parts::{PARTS_MAX, parts};
 pub use reply_chain::{ChainState, DEPTH_MAX, LoopBounds, PAIRS_MAX, ReplyChains};
 pub(crate) use vector::cosine;
 pub use vector::{centroid, direction};
-pub use windows::{CONTEXT_MAX, WINDOW_MAX, WINDOWS_MAX, Windows};
+pub use windows::{CONTEXT_MAX, ConversationWindows, WINDOW_MAX, WINDOWS_MAX, Windows};
 
 #[cfg(test)]
 mod tests;

@@ -344,6 +344,7 @@ pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) ->
         question_sequence: None,
         round: None,
         is_agreement: kind == "agreement",
+        is_disagreement: kind == "disagreement",
         confidence: None,
         snapshot: None,
         answer,

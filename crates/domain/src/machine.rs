@@ -102,6 +102,12 @@ impl Ignored {
     }
 }
 
+/// What an aggregate counts at most in memory that forgets most of its events, and keeps about so many bytes of them. Small ones are
+/// not told apart.
+pub(crate) fn forgetting(bytes: usize) -> usize {
+    bytes.max(64 << 10)
+}
+
 /// A state machine.
 ///
 /// Everything is chosen in [`decide`](Self::decide): it takes a state and an input and returns at
@@ -166,14 +172,17 @@ pub trait Machine: Sized + 'static {
 
     /// Whether every such aggregate must end some day.
     const MUST_END: bool = false;
-    /// How many bytes an aggregate without an end counts at most in a process's memory, whatever its events: about what its state
-    /// keeps of them. Where it is too much, aggregates are let go that had room, and each comes back event by event.
-    const STATE_BYTES_MAX: usize = 64 << 10;
     /// How events carry the state, so that nobody reads those before: of aggregates that live as long as the installation, and have
     /// events as long as they live. None where there are few events.
     const CARRY: Option<Carry<Self::State>> = None;
     /// Whether the event that begins such an aggregate may also come after others.
     const MAY_BEGIN_LATER: bool = false;
+
+    /// How many bytes the aggregate counts at most in a process's memory, whatever its events: about what this state keeps of them
+    /// ([`forgetting`]). By default all events count: whoever says nothing is let go too soon, and never fills the memory unseen.
+    fn state_bytes_max(_state: &Self::State) -> usize {
+        usize::MAX
+    }
 
     /// Whether the event begins such an aggregate.
     fn begins(_event: &Self::Event) -> bool {

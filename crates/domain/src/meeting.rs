@@ -16,7 +16,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, DebateId, Timestamp, Token};
 use serde::Serialize;
 
-use crate::aggregates::case::DecisionPackage;
+use crate::aggregates::case::{DecisionPackage, PassedGate};
 use crate::aggregates::debate::verdicts::domain_of;
 use crate::aggregates::track_record::TrackRecordState;
 use crate::rules::impact::graph::name_of;
@@ -80,6 +80,8 @@ pub struct Sources {
     pub to_do_again: Vec<Token>,
     /// The gate that the case has ahead, as of now.
     pub gate_ahead: Option<String>,
+    /// The gates that the case has passed.
+    pub gates_passed: Vec<PassedGate>,
     /// What the reader may not read, in a sentence each.
     pub withheld: Vec<String>,
 }
@@ -137,6 +139,9 @@ pub struct MeetingPackage {
     /// The gate that the case has ahead, as of now; the decision has those that were ahead when it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate_ahead: Option<String>,
+    /// The gates that the case has passed, with who let it pass, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates_passed: Vec<PassedGate>,
     /// What the reader may not read, in a sentence each.
     pub withheld: Vec<String>,
     /// How the numbers are computed.
@@ -222,6 +227,7 @@ pub fn meeting_package(case: DecisionPackage, sources: Sources) -> MeetingPackag
         impact: sources.impact,
         to_do_again: sources.to_do_again,
         gate_ahead: sources.gate_ahead,
+        gates_passed: sources.gates_passed,
         withheld: sources.withheld,
         formulas: FORMULAS.into_iter().collect(),
         case,

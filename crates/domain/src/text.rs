@@ -44,6 +44,19 @@ pub fn one_line(text: &str, length_max: usize) -> String {
     cut + "…"
 }
 
+/// A text in which what is deceptive is written as an escape, line breaks included: one line, as of a log.
+pub fn visible_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_deceptive(c) {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
 /// JSON in which what is deceptive is written as an escape, but for the line breaks between values. It is read as what it was.
 pub fn visible_json(json: &str) -> String {
     let mut visible = String::with_capacity(json.len());
@@ -102,6 +115,17 @@ mod tests {
             ("€", 2, ""),
         ] {
             assert_eq!(beginning(text, bytes_max), expected, "{text:?} {bytes_max}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_log_shows_what_is_in_it() {
+        for (text, expected) in [
+            ("Refused ä message.", "Refused ä message."),
+            ("c\u{1b}[31mRED\u{7}", "c\\u{1b}[31mRED\\u{7}"),
+            ("a\nINFO b\u{202e}\u{9b}", "a\\nINFO b\\u{202e}\\u{9b}"),
+        ] {
+            assert_eq!(visible_line(text), expected);
         }
     }
 

@@ -179,12 +179,12 @@ impl<P: Ports> Watchdog<P> {
         }
     }
 
-    /// Reads what was appended since the last round.
+    /// Reads what was appended since the last round. What was read stays known where it fails, and the next round goes on from there.
     async fn read_new_events(&mut self) -> Result<(), AnyError> {
         let open = &mut self.open;
         let each = |event: ScannedEvent| open.set((event.aggregate, event.id), event.deadlines);
-        self.next = self.firing.service.ports.scan(self.next, each).await?;
-        Ok(())
+        let ports = &self.firing.service.ports;
+        Ok(ports.scan(&mut self.next, each).await?)
     }
 }
 
@@ -200,7 +200,8 @@ pub(crate) async fn run<P: Ports>(
             () = tokio::time::sleep(interval) => {}
             () = stop.cancelled() => return,
         }
-        // It reads every event, so one replica does it. Whoever takes over goes on reading where it has read last.
+        // It reads every event, so one replica does it. Whoever takes over goes on where it has read last itself: a process that has
+        // not had the duty yet begins with the first event.
         if !runner.replicas.has_duty(DUTY) {
             runner.metrics.deadlines_open.set(0);
             continue;

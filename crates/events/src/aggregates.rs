@@ -40,7 +40,7 @@ macro_rules! aggregates {
                     Coordinator: ["resolved", "fell_back"],
                     DebateFacilitator: ["escalated", "reminded", "fell_back", "resolved", "outcome_known"]
                 ],
-                notices: ["assigned", "unassigned", "reminded", "fell_back", "awaits_gate", "outcome_known"], completions: [],
+                notices: ["assigned", "unassigned", "reminded", "deadlines_moved", "fell_back", "awaits_gate", "resolved", "outcome_known"], completions: [],
             }
             /// A point in time that somebody waits for; owned by the escalation timer.
             Deadline = "deadline" {

@@ -105,12 +105,12 @@ impl StreamKind {
     }
 
     /// How much of the bytes that all streams may take this one may, in percent. None where it has no limit of its own: what the others
-    /// leave is the reserve for events, deadlines and dead letters, so that what agents write never stops a decision.
+    /// leave is the reserve for events and deadlines, so that what agents write, or have refused, never stops a decision.
     pub fn percent_max(self) -> Option<u64> {
         match self {
             Self::Messages => Some(50),
-            Self::Urgent | Self::Memory => Some(10),
-            Self::Events | Self::Timers | Self::Dead => None,
+            Self::Urgent | Self::Memory | Self::Dead => Some(10),
+            Self::Events | Self::Timers => None,
         }
     }
 

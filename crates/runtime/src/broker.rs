@@ -7,6 +7,7 @@ mod denials;
 mod followed;
 mod headers;
 mod inbox;
+pub mod inbox_progress;
 pub mod log_reader;
 pub mod migration;
 pub mod non_event;

@@ -1,5 +1,6 @@
 //! What the handlers of a service share.
 
+pub(crate) mod handled;
 pub(crate) mod large_payloads;
 pub mod metrics;
 pub(crate) mod restrictions;
@@ -12,6 +13,7 @@ use concord_events::AggregateEvent;
 use concord_wire::MessageId;
 use concord_wire::subject::Service;
 
+use crate::context::handled::Handled;
 use crate::context::large_payloads::LargePayloads;
 use crate::context::metrics::{Metrics, Reason, StepLabels};
 use crate::event_store::cache::Cache;
@@ -34,6 +36,8 @@ pub struct ServiceContext<P> {
     pub cache: Cache,
     /// The room for large payloads that are worked on at once. Contexts of one service share it, but those with room of their own.
     pub(crate) large_payloads: LargePayloads,
+    /// What was handled of the consumers for which deadlines wait.
+    pub(crate) handled: Handled,
     /// Whether spans are sent to a collector.
     pub(crate) records_spans: bool,
 }
@@ -48,6 +52,7 @@ impl<P: Ports> ServiceContext<P> {
             cache: Cache::new(work.cached_bytes_max),
             work,
             large_payloads: LargePayloads::default(),
+            handled: Handled::default(),
             records_spans: false,
         }
     }

@@ -5,6 +5,7 @@ mod cost;
 pub mod dead_letter;
 mod failure;
 pub mod handlers;
+pub mod in_time;
 pub(crate) mod non_event;
 mod read;
 pub mod reject;
@@ -76,8 +77,7 @@ pub trait Handler: Send + Sync + 'static {
 
     /// How long a delivery that fails is tried again.
     fn patience(&self, work: &WorkSettings) -> RetryPolicy {
-        let (first, max) = (Duration::from_millis(50), Duration::from_millis(6_400));
-        RetryPolicy::spread(work.deliveries_max, first, max)
+        RetryPolicy::of(work)
     }
 
     /// Hears that a delivery was given up after all its tries, and is kept as a dead letter.
@@ -99,6 +99,12 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// As the settings say.
+    pub fn of(work: &WorkSettings) -> Self {
+        let (first, max) = (Duration::from_millis(50), Duration::from_millis(6_400));
+        Self::spread(work.deliveries_max, first, max)
+    }
+
     /// Tries with growing waits between them, and as much time as these waits take together.
     pub fn spread(tries_max: u64, wait_first: Duration, wait_max: Duration) -> Self {
         let mut patience = Self {

@@ -18,6 +18,7 @@ use concord_wire::{Dialect, Envelope, Token};
 use futures::future::try_join_all;
 
 use crate::broker::Unavailable;
+use crate::broker::publish::Error as NotStored;
 use crate::event_store::step::StepCounters;
 use crate::telemetry::trace::Trace;
 
@@ -78,6 +79,16 @@ pub enum Error {
         /// Its size in bytes.
         bytes: usize,
     },
+}
+
+impl Error {
+    /// Whether the broker has said that there is no room for what it was to store.
+    pub(crate) fn is_no_room(&self) -> bool {
+        let Self::Unavailable(Unavailable { source, .. }) = self else {
+            return false;
+        };
+        matches!(source.downcast_ref(), Some(NotStored::Full(_)))
+    }
 }
 
 /// Which events of an aggregate are read.
@@ -212,13 +223,13 @@ pub trait EventStore: Send + Sync + 'static {
         sequence: u64,
     ) -> impl Future<Output = Result<StoredEvent<E>, Error>> + Send;
 
-    /// Shows `each` the events from the sequence `first` on that move deadlines, up to what is stored now. Returns the
-    /// sequence to begin at next time.
+    /// Shows `each` the events from the sequence `next` on that move deadlines, up to what is stored now. Moves `next` behind what was
+    /// read, also where it fails: that is where to begin next time.
     fn scan(
         &self,
-        first: u64,
+        next: &mut u64,
         each: impl FnMut(ScannedEvent) + Send,
-    ) -> impl Future<Output = Result<u64, Error>> + Send;
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// The sequence of what is stored last in the stream of events, of any aggregate, as the stream's leader has it; 0 where there is
     /// nothing.
@@ -226,6 +237,16 @@ pub trait EventStore: Send + Sync + 'static {
 
     /// The ids of all aggregates of a kind, in any order, as the stream's leader has them. For kinds of which there are few.
     fn ids(&self, aggregate: Aggregate) -> impl Future<Output = Result<Vec<Token>, Error>> + Send;
+
+    /// The ids of some aggregates of a kind of which there may be many, by their events with this name from the sequence `next` on and
+    /// before `end`, in the order of these. Moves `next` behind what was read; when it is `end`, these were the last.
+    fn ids_by(
+        &self,
+        aggregate: Aggregate,
+        event: &'static str,
+        next: &mut u64,
+        end: u64,
+    ) -> impl Future<Output = Result<Vec<Token>, Error>> + Send;
 
     /// Whether the aggregate is in the archive, so that nothing may be appended to it. An archived case is one for ever; what
     /// belongs to it is one until it is removed from the stream, after which nobody knows it.

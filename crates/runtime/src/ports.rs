@@ -8,13 +8,14 @@ pub mod nats;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_events::topology::Layout;
+use concord_events::topology::{ConsumerKind, Layout};
 use concord_events::{Aggregate, Deadline};
 use concord_wire::subject::{Lane, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::broker::Unavailable;
+use crate::broker::inbox_progress::Progress;
 use crate::codec;
 use crate::codec::message_lookup::{SearchStart, Stored};
 use crate::event_store::{Error, EventStore, Publisher};
@@ -30,7 +31,15 @@ const UNREADABLE_MAX: usize = 4;
 
 /// Everything that handlers need of the world. Cheap to clone.
 pub trait Ports:
-    EventStore + Publisher + DeadLetters + Clock + Timers + MessageLookup + Preferences + Clone
+    EventStore
+    + Publisher
+    + DeadLetters
+    + Clock
+    + Timers
+    + MessageLookup
+    + Inboxes
+    + Preferences
+    + Clone
 {
     /// Subjects, streams and consumers of the installation.
     fn layout(&self) -> &Layout;
@@ -212,6 +221,15 @@ pub trait MessageLookup: Send + Sync + 'static {
             }
         }
     }
+}
+
+/// What is sent to services.
+pub trait Inboxes: Send + Sync + 'static {
+    /// How far an inbox is read: what is still under way is not.
+    fn progress(
+        &self,
+        inbox: ConsumerKind,
+    ) -> impl Future<Output = Result<Progress, Unavailable>> + Send;
 }
 
 /// What is known of how agents want to be written to.

@@ -5,6 +5,7 @@ mod logs;
 mod metrics;
 pub mod otlp;
 pub mod trace;
+mod visible;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,9 +23,10 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracerProvider};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::settings::{LogFormat, TelemetrySettings};
 use crate::telemetry::trace::Trace;
@@ -140,12 +142,12 @@ pub fn start(
     settings: &TelemetrySettings,
     drain: Duration,
 ) -> Result<Telemetry, Error> {
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match settings.log_format {
-        LogFormat::Text => logs
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .boxed(),
-        LogFormat::Json => logs.json().boxed(),
+        LogFormat::Text => {
+            let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            lines_of_text(std::io::stderr, ansi)
+        }
+        LogFormat::Json => lines_of_json(std::io::stderr),
     };
     let to_collector = !settings.otlp_endpoint.is_empty();
     let provider = match to_collector {
@@ -184,6 +186,24 @@ pub fn start(
         metrics,
         end_max,
     })
+}
+
+/// What writes log lines as text.
+fn lines_of_text<W>(writer: W, ansi: bool) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    layer.fmt_fields(visible::Fields).with_ansi(ansi).boxed()
+}
+
+/// What writes log lines as JSON.
+fn lines_of_json<W>(writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().json();
+    layer.with_writer(visible::Json(writer)).boxed()
 }
 
 /// What takes `what` (as the beginning of a sentence) to the collector, and the address of that kind.

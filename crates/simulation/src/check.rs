@@ -34,6 +34,7 @@ mod effects;
 mod estimates;
 mod exchange;
 pub(crate) mod hosted;
+mod in_time;
 mod joining;
 mod kept;
 mod ladder;
@@ -60,6 +61,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     audit(world, &archive, violations.is_empty(), &mut violations);
     violations.extend(world.given_up.iter().cloned());
     on_time(world, &mut violations);
+    in_time::check(&archive, &mut violations);
     archive.rebuilt(&mut violations);
     again::check(&archive, &mut violations);
     kept::check(&archive, &mut violations);
@@ -194,9 +196,10 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         });
     }
     audit_dead(world, archive, &mut auditor);
-    let ending = Ending {
-        quiescent,
-        ..Ending::quiescent(instant(world.now))
+    let now = instant(world.now);
+    let ending = match quiescent {
+        true => Ending::quiescent(now),
+        false => Ending::under_load(now),
     };
     describe(&auditor.finish(&ending), violations);
 }

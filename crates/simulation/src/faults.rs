@@ -128,6 +128,8 @@ pub enum InjectedBug {
     AckFirst,
     /// What follows from an event is published in part.
     EffectForgotten,
+    /// What follows from an event counts as published when it is sent, whatever becomes of it.
+    EffectUnheard,
     /// Decisions not to append rest on reads that may be stale.
     StaleRefusal,
     /// The lock expects the last event, whatever else was stored after it.
@@ -138,6 +140,8 @@ pub enum InjectedBug {
     NoWatchdog,
     /// A deadline that the broker delivers is fired without a look at the clock.
     EarlyFire,
+    /// A deadline is applied although what was said before it is not read.
+    DeadlineUnread,
     /// The queue of people does not look at how many debates an expert has.
     QueueIgnoresLoad,
     /// The queue of people does not look at who opened a case.
@@ -224,17 +228,19 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
         Self::AckFirst,
         Self::EffectForgotten,
+        Self::EffectUnheard,
         Self::StaleRefusal,
         Self::HeadForgotten,
         Self::CarriedStateWrong,
         Self::NoWatchdog,
         Self::EarlyFire,
+        Self::DeadlineUnread,
         Self::QueueIgnoresLoad,
         Self::QueueUnfair,
         Self::RulingOnOldBrief,
@@ -328,11 +334,13 @@ impl InjectedBug {
             Self::DeadlineTwice => "deadline_twice",
             Self::AckFirst => "ack_first",
             Self::EffectForgotten => "effect_forgotten",
+            Self::EffectUnheard => "effect_unheard",
             Self::StaleRefusal => "stale_refusal",
             Self::HeadForgotten => "head_forgotten",
             Self::CarriedStateWrong => "carried_state_wrong",
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
+            Self::DeadlineUnread => "deadline_unread",
             Self::QueueIgnoresLoad => "queue_ignores_load",
             Self::QueueUnfair => "queue_unfair",
             Self::RulingOnOldBrief => "ruling_on_old_brief",

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_events::topology::StreamKind;
+use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_runtime::Appended;
 use concord_runtime::broker::Operation;
+use concord_runtime::broker::inbox_progress::Progress;
 use concord_runtime::codec::message_lookup::SearchStart;
 use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
@@ -62,6 +63,8 @@ pub(crate) enum Request {
     At { sequence: u64 },
     /// All events from a sequence on.
     Scan { first: u64 },
+    /// How far an inbox is read.
+    Progress { inbox: ConsumerKind },
     /// The first message of a stream from there on whose subject matches the filter.
     NextMessage {
         kind: StreamKind,
@@ -78,6 +81,7 @@ pub(crate) enum Reply {
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Found(Option<Stored>),
+    Progress(Progress),
     /// What another process says that was asked.
     Answered(Bytes),
     Done,
@@ -201,7 +205,9 @@ impl World {
                 leader,
             } => self.events(&lock, after, leader),
             Request::Publish { kind, publication } => {
-                Reply::Published(self.publish(kind, publication))
+                let receipt = self.publish(kind, publication);
+                self.counts.repeated += u64::from(receipt.duplicate);
+                Reply::Published(receipt)
             }
             Request::Arm { target, due, body } => {
                 self.arm(&target, due, body);
@@ -228,6 +234,7 @@ impl World {
                 Reply::Events(stored.map(content).into_iter().collect(), sequence)
             }
             Request::Scan { first } => self.scan(first),
+            Request::Progress { inbox } => Reply::Progress(self.progress(inbox)),
             Request::NextMessage {
                 kind,
                 filter,
@@ -279,6 +286,18 @@ impl World {
         let stored =
             stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
         Reply::Events(stored.map(content).collect(), head)
+    }
+
+    fn progress(&self, inbox: ConsumerKind) -> Progress {
+        let mut consumers = self.broker.consumers.iter();
+        let consumer = consumers.find(|consumer| consumer.definition.kind == inbox);
+        match consumer.and_then(|consumer| consumer.pending.keys().next()) {
+            Some(first) => Progress {
+                through: first.saturating_sub(1),
+                ..Progress::default()
+            },
+            None => Progress::all(),
+        }
     }
 
     fn scan(&self, first: u64) -> Reply {

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use concord_events::Aggregate;
 use concord_events::dead_letter::header as dead;
 use concord_events::subject::SystemSubject;
-use concord_events::topology::{Layout, StreamKind};
+use concord_events::topology::{ConsumerKind, Layout, StreamKind};
+use concord_runtime::broker::inbox_progress::Progress;
 use concord_runtime::broker::{Operation, Unavailable};
 use concord_runtime::codec::message_lookup::{SearchStart, Stored as FoundMessage};
 use concord_runtime::codec::{self, StoredMessage, read_message};
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
-    ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
+    ArmedDeadline, Clock, DeadLetters, Headers, Inboxes, MessageLookup, Ports, Preferences, Timers,
 };
 use concord_wire::subject::{Lane, Service};
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
@@ -182,6 +183,18 @@ impl MessageLookup for SimPorts {
     /// Nobody keeps a payload apart from its message in this world.
     async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {
         Ok(envelope)
+    }
+}
+
+impl Inboxes for SimPorts {
+    async fn progress(&self, inbox: ConsumerKind) -> Result<Progress, Unavailable> {
+        if self.connection.injected_bug() == Some(InjectedBug::DeadlineUnread) {
+            return Ok(Progress::all());
+        }
+        match self.connection.send(Request::Progress { inbox }).await {
+            Some(Reply::Progress(progress)) => Ok(progress),
+            _ => Err(Operation::DescribeConsumer.failed("no answer came in time")),
+        }
     }
 }
 

@@ -11,8 +11,9 @@ pub use ladder::LadderCounts;
 /// 1 was a world with copies of some handlers, 2 runs the services' own, 3 has people with roles, 4 policies that are stored, 5 people
 /// who sign, 6 several openers, 8 boards and commitments, 9 questions to the group, tasks for panels, and analyses, 10 estimates,
 /// alerts, agents that join later or fall silent, 11 rules over memory, 12 cases that tell of what matters, 13 analyses that are done
-/// again, and a party that is told alone how its debates have ended, 14 replicas that ask each other for steps.
-pub const WORLD_VERSION: u32 = 14;
+/// again, and a party that is told alone how its debates have ended, 14 replicas that ask each other for steps, 15 deadlines that wait for
+/// what was said before them.
+pub const WORLD_VERSION: u32 = 15;
 
 /// How much of everything there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -75,6 +76,8 @@ pub struct Counts {
     pub lost_requests: u64,
     /// Answers to requests that were done, and never came.
     pub lost_answers: u64,
+    /// Messages of services that were published although they were stored before.
+    pub repeated: u64,
     /// Steps that one replica has done for another.
     pub asked: u64,
     /// Reads that were answered by a copy that lagged.
@@ -219,7 +222,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 34] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 35] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -258,11 +261,8 @@ impl Counts {
                 self.lost_requests,
                 "requests that never arrived",
             ),
-            (
-                "lost_answers",
-                self.lost_answers,
-                "requests that were done and whose answer never came",
-            ),
+            ("lost_answers", self.lost_answers, "answers that never came"),
+            ("repeated", self.repeated, "effects published again"),
             ("asked", self.asked, "steps done for another replica"),
             (
                 "stale_reads",
@@ -331,6 +331,7 @@ impl Counts {
             redeliveries,
             lost_requests,
             lost_answers,
+            repeated,
             asked,
             stale_reads,
             foreign,

@@ -40,8 +40,8 @@ fn sixty_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
         ..Options::default()
     };
     let mut counts = Counts::default();
-    // Among these are worlds in which an override makes analyses run again, which are rare.
-    for seed in 51..=110 {
+    // In the last one an override makes analyses run again, which is rare.
+    for seed in (51..=109).chain([149]) {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -68,7 +68,8 @@ fn eighty_seeds_with_tasks_hold_and_tasks_were_done() {
         ..Options::default()
     };
     let mut counts = Counts::default();
-    for seed in 1..=80 {
+    // In these, agents fall silent often enough.
+    for seed in 81..=160 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -193,6 +194,25 @@ fn a_world_in_which_nothing_goes_wrong_is_quiet() {
             ),
             (0, 0, 0)
         );
+    }
+}
+
+/// What follows from an event is published by the process that has stored it, or by the event's consumer.
+#[test]
+fn where_one_process_of_each_service_works_nothing_is_published_twice() {
+    let options = Options {
+        faults: Faults::none(),
+        replicas: 1,
+        ..Options::default()
+    };
+    for seed in 1..=5 {
+        let report = run(seed, &options);
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
+        assert_eq!(report.counts.repeated, 0, "seed {seed}");
     }
 }
 

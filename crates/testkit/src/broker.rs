@@ -47,8 +47,6 @@ impl TestBroker {
     /// # Panics
     /// When there is none.
     pub async fn client(&self) -> async_nats::Client {
-        async_nats::connect(self.url())
-            .await
-            .expect("the test's nats-server answers")
+        crate::connect(&self.url()).await
     }
 }

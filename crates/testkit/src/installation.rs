@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use crate::programs::{binaries, nats_server};
 use crate::{audit, events, settled, until};
 
+/// A machine may stand still for longer than one try takes.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+
 /// A real broker and real services in a temporary directory; an [`Installation`] besides.
 pub struct TestInstallation {
     // Before the directory, so that it has ended when the directory is removed.
@@ -53,10 +56,12 @@ impl TestInstallation {
         plan.binaries = Some(binaries());
         let installation = Installation::start(change(plan), |_| {}).await;
         let installation = installation.unwrap_or_else(|error| panic!("{error}"));
-        let client = installation
-            .client()
-            .await
-            .expect("the test's nats-server answers");
+        let client = until("a connection", CONNECT_MAX, async || {
+            let client = installation.client().await;
+            client.map_err(|error| error.to_string())
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
         Self {
             installation,
             client,

@@ -1,6 +1,7 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
-//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), a place to listen at
+//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), connections that wait for a slow machine ([`connect()`], [`patient`]), what a client
+//! has asked for ([`round_trip`]), a place to listen at
 //! ([`free_address`]), commands as users run them ([`command()`]), services whose clock is wrong
 //! ([`binaries_with_clock`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
 //! then holds ([`stored`], [`messages`], [`events`], [`dead_letters`], [`settled`], [`audit()`]).
@@ -12,6 +13,7 @@ mod audit;
 mod broker;
 mod clock;
 mod command;
+mod connect;
 mod free_port;
 mod hosted;
 mod http;
@@ -31,6 +33,7 @@ pub use broker::TestBroker;
 pub use clock::binaries_with_clock;
 pub use command::{COMMAND_MAX, CommandOutput, command, concord_at, finish};
 pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICES, instances};
+pub use connect::{connect, patient};
 pub use free_port::free_address;
 pub use hosted::{with_adapter_settings, with_hosted_agent};
 pub use http::{http_get, http_post};

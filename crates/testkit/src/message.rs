@@ -126,7 +126,7 @@ impl Message {
     /// # Panics
     /// When the broker does not store it.
     pub async fn store(&self, client: &async_nats::Client) -> u64 {
-        let published = async_nats::jetstream::new(client.clone())
+        let published = crate::patient(client)
             .publish(self.subject(), self.bytes().into())
             .await;
         let stored = published.expect("the message is sent").await;

@@ -32,7 +32,7 @@ pub use answer::{AnswerContext, read_answer};
 pub use content::retyped;
 pub use overflow_fields::OVERFLOW_FIELD;
 pub use unnamed_action::DEFAULT_ACTION;
-pub use written::written_pointer;
+pub use written::{written_advice, written_pointer};
 
 /// How an agent writes its messages.
 #[derive(

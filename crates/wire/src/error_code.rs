@@ -60,7 +60,7 @@ impl ErrorCode {
                 "Correct the named place and send again with a new `message_id`.",
             ),
             Self::Timeout => (
-                "No answer came before the deadline; or what came, an answer or a request, was late.",
+                "No answer came before the deadline; or what came, an answer or a request, was late. What is late in a case or debate is recorded there, and not kept under `dead`.",
                 "Answer faster, or ask with a later deadline; a case, by a policy that allows more time.",
             ),
             Self::CapacityExceeded => (

@@ -12,6 +12,7 @@ mod agent;
 mod alert;
 mod alert_rule;
 mod analysis;
+mod answer;
 pub mod batch;
 mod board;
 mod brief;
@@ -65,6 +66,7 @@ pub use analysis::{
     ANALYSIS_BYTES_MAX, ANALYSIS_ITEMS_MAX, Dependency, DependencyKind, EstimateModel, Figure,
     PUBLISH_ANALYSIS, PublishAnalysis, RERUN_MINUTES_MAX,
 };
+pub use answer::Answer;
 pub use batch::{BATCH, BATCH_MAX, Batch, BatchResult, PartResponse};
 pub use board::{BOARD_PUT, BoardEntry, BoardListing, ENTRY_BYTES_MAX, PutEntry};
 pub use brief::{
@@ -88,7 +90,7 @@ pub use confirmation::{Confirmation, ConfirmedBy, ConfirmedFinding};
 pub use conflict::{Conflict, ConflictType, Position};
 pub use conversation::Remembered;
 pub use deadline::Deadline;
-pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
+pub use debate::{ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
     ChangedPart, ClauseOutcome, ConflictOutcome, Decision, DecisionChange, FindingReference,
     Outcome, RecordedFigures, Resolution, RoundRecord, SetAside, SetAsideReason, Status, Tally,

@@ -8,6 +8,7 @@ import logging
 import secrets
 import signal
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from nats.errors import Error as NatsError
@@ -25,6 +26,8 @@ from .waiting import REQUEST_TIMEOUT
 
 #: How long running handlers have when an agent closes, in seconds.
 CLOSE_WITHIN = 30.0
+#: What an agent may say of itself.
+STATUSES = ("available", "busy", "unavailable")
 log = logging.getLogger("concord_agent")
 
 
@@ -56,6 +59,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         durable: bool = False,
         registered_inbox: bool = False,
         compress_over: int | None = None,
+        stays_registered: bool = False,
         **card: Any,
     ) -> None:
         """
@@ -69,6 +73,8 @@ class Agent(GroupMember, CaseMember, Hearer):
                 the agent connects, if it is on the register by then, or by an operator (`concord agents register --inbox`).
             compress_over: messages with more bytes than this are compressed, where whoever they are for is known to read
                 it: a service, or an agent that has joined meanwhile and whose card says so.
+            stays_registered: whether it is left on the register when it closes, as where another process takes its place, which may have
+                registered it by then. Let the card promise heartbeats (`heartbeat_ms`), so that it is unavailable where none comes.
             card: what it says of itself when it registers: `description`, `skills` (each `{"name": ...}`, with `description`,
                 `tags` and `examples` where they help to find it), `actions`, `domains`, `triggers`, `capacity`, `heartbeat_ms`.
                 With any of these it registers when it connects.
@@ -78,6 +84,7 @@ class Agent(GroupMember, CaseMember, Hearer):
             raise ValueError("an agent has one inbox: durable, or registered_inbox")
         self._durable = durable
         self._registered_inbox = registered_inbox
+        self._stays_registered = stays_registered
         # What it reads it says, unless its author does.
         self._card = {"encodings": list(READ)} | card if card else card
         self._inbox: Inbox | None = None
@@ -116,7 +123,8 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._client._nuid = _RandomIds()  # type: ignore[assignment]
         self._ended.clear()
         kept = (self._durable, self._registered_inbox)
-        self._inbox = Inbox(self._client, self._prefix, self.agent_id, *kept, self._heard, self._heard_ahead)
+        heard = (self._heard, self._heard_ahead, partial(self.query_service, "coordinator", "acknowledge"))
+        self._inbox = Inbox(self._client, self._prefix, self.agent_id, *kept, *heard)
         try:
             await self._inbox.open()
             if self._card:
@@ -157,7 +165,7 @@ class Agent(GroupMember, CaseMember, Hearer):
                 await self._inbox.close()
             # While the broker is away nobody hears a goodbye.
             if self._client.is_connected:
-                if self._registered:
+                if self._registered and not self._stays_registered:
                     await self._say_status("unavailable")
                     await self._deregister()
                 await self._client.flush()
@@ -195,7 +203,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         self._every = milliseconds
         if milliseconds and self._client is not None and self._closing is None:
             self._beat = asyncio.create_task(self._beats(milliseconds / 1000))
-            await self.status(self._status)
+            await self._say_status(self._status)
 
     def _stop_beating(self) -> None:
         if self._beat is not None:
@@ -252,7 +260,7 @@ class Agent(GroupMember, CaseMember, Hearer):
         every = _interval(self._card)
         await self._beat_every(every)
         if every is None:
-            await self.status(self._status)
+            await self._say_status(self._status)
 
     async def _make_inbox(self) -> None:
         """Has the coordinator make the inbox; where nobody answers, the agent takes the one that operators have made."""
@@ -288,9 +296,20 @@ class Agent(GroupMember, CaseMember, Hearer):
         await self._beat_every(after)
 
     async def status(self, status: str) -> None:
-        """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""
-        self._status = status
-        await self._say_status(status)
+        """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat. That ends what the coordinator has
+        concluded from its silence.
+
+        Raises:
+            ValueError: it is none of these; nothing is said.
+            ConcordError: the broker did not store it; the heartbeats say it all the same.
+        """
+        said = str(status).lower()
+        if said not in STATUSES:
+            raise ValueError(f"status is one of {', '.join(STATUSES)}, and was given {status!r}")
+        self._status = said
+        await self._say_status(said)
+        # A heartbeat comes by itself, and says nothing of whether the agent answers again.
+        await self.send("coordinator", "status", {"status": said})
 
     async def _say_status(self, status: str) -> None:
         beat = json.dumps({"status": status}).encode()
@@ -307,6 +326,6 @@ class Agent(GroupMember, CaseMember, Hearer):
         while True:
             await asyncio.sleep(seconds)
             try:
-                await self.status(self._status)
+                await self._say_status(self._status)
             except NatsError as why:
                 log.warning("%s: no heartbeat: %s", self.agent_id, why)

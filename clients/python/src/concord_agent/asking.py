@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from nats.errors import NoRespondersError
 
 from .batch import BATCH, outcomes
 from .checks import encoded
-from .errors import ConcordError, RequestError, RequestTimeout, result_of
+from .errors import ConcordError, NotConfirmed, RequestError, RequestTimeout, result_of
 from .message import Json, Message, envelope, later
 from .speaker import Speaker
 from .types import Alert, Request
@@ -117,11 +118,19 @@ class Asker(Speaker):
 
     async def _answer_to(self, said: Json, timeout: float, only_from: frozenset[str] | None = None) -> Message:
         answer = self._waiting.begin(said["message_id"], only_from)
+        left, unsure = timeout, ""
         try:
-            await self._publish(said)
-            return await asyncio.wait_for(answer, timeout)
+            began = time.monotonic()
+            try:
+                await self._publish(said, awaited=True)
+            except NotConfirmed as why:
+                if self._forbidden():
+                    raise
+                # It may be answered all the same.
+                left, unsure = timeout - (time.monotonic() - began), str(why).capitalize()
+            return await asyncio.wait_for(answer, left)
         except TimeoutError:
-            raise RequestTimeout(said["to_agent"], timeout, self._forbidden()) from None
+            raise RequestTimeout(said["to_agent"], timeout, self._forbidden(), unsure) from None
         finally:
             self._waiting.end(said["message_id"])
 

@@ -49,7 +49,7 @@ class Batches:
         answer = self._parts.get(str(said.get("reply_to")))
         if answer is None:
             return False
-        if (said["message_type"] in ANSWERS or said["message_type"] == "refuse") and not answer.done():
+        if _ends(said) and not answer.done():
             answer.set_result({"message_type": said["message_type"], "payload": said["payload"]})
         return True
 
@@ -86,6 +86,13 @@ class Batches:
                 self._under_way.discard(batch.message_id)
                 for part in parts:
                     self._parts.pop(part.message_id, None)
+
+
+def _ends(said: Mapping[str, Any]) -> bool:
+    """Whether it ends the request that it answers, as it would end one that is asked alone."""
+    if said["message_type"] == "notification":
+        return said["payload"].get("event") != "progress"
+    return said["message_type"] in ANSWERS or said["message_type"] == "refuse"
 
 
 def outcomes(payload: Mapping[str, Any], count: int) -> list[Any]:

@@ -29,16 +29,18 @@ class CaseMember(Asker):
         finding: str,
         confidence: float,
         *,
+        author: str | None = None,
         reasoning: str | None = None,
         timeout: float = REQUEST_TIMEOUT,
-    ) -> float:
+    ) -> float | None:
         """Confirms a finding of another in a case that both take part in, and waits until that is recorded: the confidence of the finding
-        with all its confirmations.
+        with all its confirmations; none while findings are collected, for they are secret until all are in.
 
         Args:
             case_id: the case.
             finding: the `message_id` of the finding.
             confidence: how sure this agent is, 0 to 1.
+            author: whose finding it is; who names the author confirms nobody else's, whoever has used the same `message_id`.
             reasoning: what it has looked at, or why it comes to the same.
 
         Raises:
@@ -46,12 +48,15 @@ class CaseMember(Asker):
             RequestTimeout: nobody says whether it is recorded.
         """
         payload: Json = {"confirms": finding}
+        if author is not None:
+            payload["author"] = author
         if reasoning is not None:
             payload["reasoning"] = reasoning
         fields = {"case_id": case_id, "requires_response": True, "confidence": confidence}
         said = envelope(self.agent_id, "coordinator", "confirmation", payload, **fields)
         recorded: Json = await self._result_of(said, timeout)
-        return float(recorded["strengthened"])
+        strengthened = recorded.get("strengthened")
+        return None if strengthened is None else float(strengthened)
 
     async def context(self, case_id: str, agent_id: str | None = None) -> Json:
         """What this agent may see of a case's conversation, the oldest first: `{"case_id", "agent_id", "messages": [...]}`. The last

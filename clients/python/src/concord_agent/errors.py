@@ -17,6 +17,10 @@ class ConcordError(Exception):
     """Something that an agent meant to do was not done."""
 
 
+class NotConfirmed(ConcordError):
+    """The broker has not said in time whether it has stored a message: it may have."""
+
+
 class RequestError(ConcordError):
     """A request was answered by an `error` message."""
 
@@ -94,8 +98,9 @@ def result_of(answer: Message) -> Any:
 class RequestTimeout(RequestError):
     """A request was not answered in time."""
 
-    def __init__(self, to: str, seconds: float, forbidden: str = "") -> None:
-        """`forbidden` is what the broker has not let the asker do, as a sentence: waiting does not mend that."""
+    def __init__(self, to: str, seconds: float, forbidden: str = "", unsure: str = "") -> None:
+        """`forbidden` is what the broker has not let the asker do, as a sentence: waiting does not mend that. `unsure` is what is not known
+        of the request."""
         advice = [] if forbidden else ["Ask again later, or ask another."]
-        said = f"{to} gave no answer within {seconds:g} s. {forbidden}"
-        super().__init__("TIMEOUT", said.rstrip(), advice)
+        said = [f"{to} gave no answer within {seconds:g} s.", unsure, forbidden]
+        super().__init__("TIMEOUT", " ".join(filter(None, said)), advice)

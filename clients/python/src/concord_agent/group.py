@@ -9,7 +9,7 @@ from .asking import Asker
 from .checks import ALL, ANY, SERVICES, listed
 from .message import Json, envelope, later
 from .waiting import REQUEST_TIMEOUT
-from .waking import question_under_way
+from .waking import conversation_under_way, question_under_way
 
 #: How much longer than a question to the group lasts its asker waits to be told how it ended, in seconds.
 GRACE = 15.0
@@ -23,9 +23,12 @@ class GroupMember(Asker):
         fields = {"case_id": conversation_id, "requires_response": True}
         return await self.send(ALL, "group_query", {"content": question}, **fields)
 
-    async def request_group_help(self, question: str, conversation_id: str) -> str:
-        """The same as :meth:`broadcast_query`, for an agent that is stuck."""
-        return await self.broadcast_query(question, conversation_id)
+    async def request_group_help(self, question: str, conversation_id: str | None = None) -> str:
+        """The same as :meth:`broadcast_query`, for an agent that is stuck. Without a conversation it is asked in that of the message which is
+        handled here, and outside of any where none is."""
+        conversation_id = conversation_id or conversation_under_way(self.agent_id)
+        fields = {"case_id": conversation_id, "requires_response": True}
+        return await self.send(ALL, "group_query", {"content": question}, **fields)
 
     async def request_peer_help(
         self, request: str, conversation_id: str, preferred_agents: Sequence[str] | None = None

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
-from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from .checks import ALL
-from .ending import end, settle
+from .ending import settle
+from .errors import ConcordError
+from .pulling import ACK_WAIT_SECONDS, CONCURRENT, RETRY_SECONDS, Pulling
 from .waiting import ENDS
 
 LANES = ("msg", "urgent")
 STREAMS = {"msg": "MESSAGES", "urgent": "URGENT"}
-#: Messages that are worked on at a time from a durable inbox, of each lane. The broker keeps the others.
-CONCURRENT = 32
-FETCH_SECONDS = 5.0
-RETRY_SECONDS = 1.0
-ACK_WAIT_SECONDS = 30.0
-MOST_DELIVERIES = 5
+#: How often the coordinator is asked to acknowledge a message, while nobody does.
+TELLINGS = 3
 log = logging.getLogger("concord_agent")
 
 
 class Inbox:
     """Messages for one agent and for everyone: by plain subscriptions, or also by durable consumers.
 
-    The consumers are the agent's own (`durable`), or have been made for it (`registered`): these the broker pushes.
+    The consumers are the agent's own (`durable`), or have been made for it (`registered`): these the broker pushes, and what comes from
+    them is acknowledged by the coordinator (`acknowledge`), because the agent's user may ask JetStream for nothing.
 
     Beside a durable consumer answers are heard at once (`ahead`): behind messages whose handlers wait for them nobody would.
     """
@@ -46,6 +42,7 @@ class Inbox:
         registered: bool,
         heard: Callable[[Msg], Awaitable[asyncio.Task[None] | None]],
         ahead: Callable[[Msg], Awaitable[None]],
+        acknowledge: Callable[[Mapping[str, str]], Awaitable[object]],
     ) -> None:
         self._client = client
         self._prefix = prefix
@@ -54,9 +51,10 @@ class Inbox:
         self._registered = registered
         self._heard = heard
         self._ahead = ahead
+        self._acknowledge = acknowledge
         self._subscriptions: list[Subscription] = []
         self._pushed: list[Subscription] = []
-        self._pulls: list[asyncio.Task[None]] = []
+        self._pulled: list[Pulling] = []
         self._working: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -79,8 +77,11 @@ class Inbox:
                     (f"agent-{self._agent_id}", self._subject(lane, self._agent_id)),
                     (f"alerts-{self._agent_id}", self._subject(lane, ALL, "alert", sender="coordinator")),
                 ):
-                    pull = self._pull(await self._consumer(lane, name, subject), asyncio.Semaphore(CONCURRENT))
-                    self._pulls.append(asyncio.create_task(pull))
+                    stream = f"{self._prefix.upper()}_{STREAMS[lane]}"
+                    consumer = (stream, name, subject)
+                    pulling = Pulling(self._client, self._agent_id, consumer, self._begin, self._give_back)
+                    self._pulled.append(pulling)
+                    await pulling.open()
             else:
                 await self._subscribe(self._subject(lane, self._agent_id), self._heard_plainly)
             await self._subscribe(self._subject(lane, ALL), self._heard_by_all)
@@ -95,7 +96,8 @@ class Inbox:
         pushed, self._pushed = self._pushed, []
         for subscription in pushed:
             await subscription.unsubscribe()
-        await end(self._pulls)
+        pulled, self._pulled = self._pulled, []
+        await asyncio.gather(*(pulling.close() for pulling in pulled))
         # What was taken just before has begun after this.
         await asyncio.sleep(0)
 
@@ -115,9 +117,7 @@ class Inbox:
             if self._closed:
                 # The broker gives it out again.
                 return
-            task = asyncio.create_task(self._work(delivery, seats))
-            self._working.add(task)
-            task.add_done_callback(self._working.discard)
+            self._begin(delivery).add_done_callback(lambda _: seats.release())
 
         subscription = await self._client.subscribe(subject, queue=self._agent_id, cb=begin)
         self._pushed.append(subscription)
@@ -134,69 +134,54 @@ class Inbox:
         if not self._closed and not (kept and delivery.subject.endswith(f".coordinator.{ALL}.alert")):
             await self._heard(delivery)
 
-    async def _consumer(self, lane: str, name: str, subject: str) -> JetStreamContext.PullSubscription:
-        stream = f"{self._prefix.upper()}_{STREAMS[lane]}"
-        config = ConsumerConfig(
-            durable_name=name,
-            filter_subject=subject,
-            ack_policy=AckPolicy.EXPLICIT,
-            deliver_policy=DeliverPolicy.NEW,
-            ack_wait=ACK_WAIT_SECONDS,
-            max_deliver=MOST_DELIVERIES,
-        )
-        context = self._client.jetstream()
-        try:
-            # One that is there already has its place in the stream, whoever made it.
-            await context.consumer_info(stream, name)
-        except NatsError:
-            await context.add_consumer(stream, config)
-        return await context.pull_subscribe_bind(name, stream)
+    def _begin(self, delivery: Msg) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._work(delivery))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return task
 
-    async def _pull(self, subscription: JetStreamContext.PullSubscription, seats: asyncio.Semaphore) -> None:
-        # Being cancelled is not enough: where a message comes just then, it is returned instead.
-        while not self._closed:
-            # First a seat: what is not begun stays with the broker, and none of its few deliveries is spent on it.
-            await seats.acquire()
-            delivery = None
-            try:
-                delivery = await self._fetch(subscription)
-            finally:
-                if delivery is None:
-                    seats.release()
-            if delivery is not None:
-                task = asyncio.create_task(self._work(delivery, seats))
-                self._working.add(task)
-                task.add_done_callback(self._working.discard)
-
-    async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> Msg | None:
-        try:
-            [delivery] = await subscription.fetch(1, timeout=FETCH_SECONDS)
-        except (NatsTimeoutError, asyncio.TimeoutError):
-            return None
-        except NatsError as why:
-            log.warning("%s: no messages from the broker: %s", self._agent_id, why)
-            await asyncio.sleep(RETRY_SECONDS)
-            return None
-        return None if self._closed else delivery
-
-    async def _work(self, delivery: Msg, seats: asyncio.Semaphore) -> None:
+    async def _work(self, delivery: Msg) -> None:
         alive = asyncio.create_task(self._keep_alive(delivery))
         try:
             handling = await self._heard(delivery)
             if handling is not None:
                 # What is not handled is delivered again.
                 await handling
-            await delivery.ack()
-        except NatsError as why:
+            await self._tell(delivery, "+ACK", TELLINGS)
+        except asyncio.CancelledError:
+            # Its handler was ended because the agent closes. Whoever is this agent next has it at once.
+            await self._give_back(delivery)
+            raise
+        except (NatsError, ConcordError) as why:
             log.warning("%s: a message was not acknowledged and will come again: %s", self._agent_id, why)
         finally:
             alive.cancel()
-            seats.release()
+
+    async def _tell(self, delivery: Msg, told: str, tries: int = 1) -> None:
+        """Tells the broker that a message is dealt with (`+ACK`), comes again (`-NAK`), or is being worked on (`+WPI`)."""
+        if not self._registered:
+            await getattr(delivery, {"+ACK": "ack", "-NAK": "nak", "+WPI": "in_progress"}[told])()
+            return
+        while True:
+            tries -= 1
+            try:
+                await self._acknowledge({"delivery": delivery.reply, "told": told})
+                return
+            except ConcordError:
+                if not tries:
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _give_back(self, delivery: Msg) -> None:
+        try:
+            await self._tell(delivery, "-NAK")
+        except (NatsError, ConcordError) as why:
+            log.warning("%s: a message was not given back and will come again later: %s", self._agent_id, why)
 
     async def _keep_alive(self, delivery: Msg) -> None:
         while True:
             await asyncio.sleep(ACK_WAIT_SECONDS / 3)
             try:
-                await delivery.in_progress()
+                await self._tell(delivery, "+WPI")
             except Exception as why:  # noqa: BLE001 - whatever it is, the next time may do.
                 log.warning("%s: the broker was not told that a message is being worked on: %s", self._agent_id, why)

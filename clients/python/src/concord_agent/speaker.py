@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,10 +14,12 @@ from nats.errors import Error as NatsError
 from .batch import Batches
 from .checks import SERVICES, encoded, listed, named, own_name
 from .encoding import CONTENT_ENCODING, compressed
-from .errors import ConcordError
+from .errors import ConcordError, NotConfirmed
 from .message import Json, Message, answer_id, envelope, subject
 from .payload import MESSAGE_BYTES_MAX, put
 from .types import Answer, Finding
+
+log = logging.getLogger("concord_agent")
 
 
 class Speaker:
@@ -42,7 +45,7 @@ class Speaker:
 
         Raises:
             ValueError: a name is none that anybody or anything can have, or a number none that JSON has; nothing is said.
-            ConcordError: the broker did not store it.
+            ConcordError: the broker did not store it, or has not said in time whether it has.
         """
         said = envelope(self.agent_id, to, message_type, payload, **fields)
         await self._publish(said)
@@ -52,10 +55,13 @@ class Speaker:
         """Answers a message: to its sender, in its case and conversation, with `reply_to`.
 
         The answer's id follows from the message's, so that an answer given twice is one. What may be said beside an answer
-        (an `acknowledgement`, `evidence`) counts once of each type; `message_id` or :meth:`send` is for more.
+        (an `acknowledgement`, `evidence`) counts once of each type; `message_id` or :meth:`send` is for more. A `task_result` with
+        the status `partial`, and a `notification` of `progress`, has an id of its own: others come after it.
         """
+        is_part = (message_type, payload.get("status")) == ("task_result", "partial")
+        is_part |= (message_type, payload.get("event")) == ("notification", "progress")
         fields = {
-            "message_id": answer_id(message.message_id, self.agent_id, message_type),
+            "message_id": None if is_part else answer_id(message.message_id, self.agent_id, message_type),
             "case_id": message.case_id,
             "correlation_id": message.correlation_id or message.message_id,
             "reply_to": message.message_id,
@@ -116,7 +122,7 @@ class Speaker:
         whole = encoded([said["to_agent"], said.get("case_id"), said["message_id"]])
         return f"{said['message_id']}-{hashlib.blake2b(whole, key=self._secret, digest_size=8).hexdigest()}"
 
-    async def _publish(self, said: Json) -> None:
+    async def _publish(self, said: Json, *, awaited: bool = False) -> None:
         # First of all: what cannot be written is an error of who says it, also in a batch and without a broker.
         data = encoded(said)
         if self._batches.take(said):
@@ -127,12 +133,23 @@ class Speaker:
                 self._connected(), self._prefix, self.agent_id, said["message_id"], said["payload"]
             )
             data = encoded(said | {"payload": referring})
-        headers = {"Nats-Msg-Id": self._deduplication_id(said)}
+        # Whoever asks again, because there was no answer, is to be heard again.
+        headers = {} if awaited else {"Nats-Msg-Id": self._deduplication_id(said)}
         is_large = self._compress_over is not None and len(data) > self._compress_over
         if is_large and said["to_agent"] in self._reads_gzip:
             data, headers[CONTENT_ENCODING] = compressed(data), "gzip"
         try:
-            await stream.publish(subject(self._prefix, said), data, headers=headers)
-        except (NatsError, TimeoutError) as why:
+            stored = await stream.publish(subject(self._prefix, said), data, headers=headers)
+        except TimeoutError as why:
+            told = f"it is not known whether the broker has stored the {said['message_type']}: it has not said so in time. {self._forbidden()}"
+            raise NotConfirmed(told.rstrip()) from why
+        except NatsError as why:
             told = f"the broker did not store a {said['message_type']}: {why or type(why).__name__}. {self._forbidden()}"
             raise ConcordError(told.rstrip(" .")) from why
+        if stored.duplicate:
+            log.warning(
+                "%s: the broker has stored a message under the message_id %s before, and not this %s: what says something else needs another",
+                self.agent_id,
+                said["message_id"],
+                said["message_type"],
+            )

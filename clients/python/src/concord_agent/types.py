@@ -253,6 +253,7 @@ class Commitment(TypedDict):
 class Confirmation(TypedDict):
     """The payload of `confirmation`."""
 
+    author: NotRequired[AgentId | None]
     confirms: MessageId
     reasoning: NotRequired[str | None]
 

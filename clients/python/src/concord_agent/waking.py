@@ -36,6 +36,12 @@ def question_under_way(agent_id: str, conversation_id: str | None) -> Message | 
     return message if message.case_id in (None, conversation_id) else None
 
 
+def conversation_under_way(agent_id: str) -> str | None:
+    """The conversation of the message that the agent is handling here."""
+    by, message = _handled.get() or ("", None)
+    return message.case_id if message is not None and by == agent_id else None
+
+
 def awake(message: Message, agent_id: str, handled: dict[str, Any], hears_all: set[str]) -> Message | None:
     """The message to handle: a question to the group in place of the notification that it woke this agent, and none in place of
     a question that has not woken it."""

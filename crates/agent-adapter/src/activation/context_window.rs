@@ -36,7 +36,7 @@ pub(crate) fn verb<P: Ports>(adapter: &AdapterContext<P>, max: usize) -> Verb {
         let id = conversation(Some(&case_id), case_id.as_str());
         let known = adapter.conversations.load(&id).await;
         let known = known.map_err(|error| unprepared(HandleError::from(error)))?;
-        let windows = &known.state.windows;
+        let windows = known.state.windows.at(Some(&case_id));
         let opened = adapter.cases.opening_of(&case_id).await;
         let opened = opened.map_err(unprepared)?;
         let opened = opened.ok_or_else(|| no_case(&adapter.service.ports, &case_id))?;

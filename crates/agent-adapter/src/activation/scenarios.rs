@@ -157,6 +157,25 @@ async fn scenario_2_an_agent_requests_the_help_of_peers() {
     }
 }
 
+/// What was asked before about another matter keeps nobody asleep whom the message by itself wakes.
+#[tokio::test(flavor = "multi_thread")]
+async fn scenario_2_in_the_conversation_of_scenario_1() {
+    for mut stage in stages(&agents()).await {
+        let text = "What's the current exchange rate for USD to MYR?";
+        let decided = stage
+            .say("group_query", "user-session-001", "_any", text)
+            .await;
+        assert_eq!(woken(&decided), ["accounting-agent"], "{decided:?}");
+        let text = "I need help designing a schema for user authentication with OAuth tokens";
+        let decided = stage.say("peer_request", "coder-agent", "_any", text).await;
+        assert_eq!(
+            woken(&decided),
+            ["database-agent", "security-agent"],
+            "{decided:?}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn scenario_3_a_problem_is_solved_together() {
     for mut stage in stages(&agents()).await {

@@ -17,14 +17,14 @@ use concord_domain::activation::{
 };
 use concord_domain::aggregates::person::Matter;
 use concord_embedding::ServerSettings;
-use concord_events::topology::{ConsumerKind, is_second_delivery};
+use concord_events::topology::{ConsumerKind, EXCHANGED, WAKING, is_second_delivery};
 use concord_events::{Aggregate, CaseOpened, Remembered};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::people::People;
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
 use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
-use concord_wire::subject::Service;
+use concord_wire::subject::{Service, Subject};
 use concord_wire::{AgentId, CaseId, Envelope, MessageType, Recipient};
 use serde_json::Value;
 
@@ -153,7 +153,10 @@ impl<P: Ports> Handler for WakeHandler<P> {
         let message = match delivery.read(&self.context).await {
             Ok(message) => message,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
-            // Its recipient, if it has one, tells the sender of a garbled message.
+            Err(refused) if is_for_us_to_refuse(&delivery.subject, &self.context) => {
+                return Err(refused);
+            }
+            // Its recipient tells the sender of a garbled message.
             Err(_) => return Ok(self.ignore("unreadable")),
         };
         if !self.enabled {
@@ -319,7 +322,7 @@ impl<P: Ports> WakeHandler<P> {
         let all = |opened: &CaseOpened| {
             let participants = opened.participants.iter();
             participants
-                .chain(known.windows.joined())
+                .chain(known.windows.at(Some(case)).joined())
                 .cloned()
                 .collect()
         };
@@ -365,6 +368,22 @@ impl<P: Ports> WakeHandler<P> {
             };
             self.metrics.wakes.get_or_create(&labels).inc();
         }
+    }
+}
+
+/// Whether nobody else tells the sender of a message that it cannot be read: it is addressed to a group, which has no service behind it, and is
+/// of a type that the coordinator does not hear. Of the two deliveries of such a message only the first one is read.
+fn is_for_us_to_refuse<P: Ports>(subject: &str, context: &ServiceContext<P>) -> bool {
+    match context.ports.subjects().parse(subject) {
+        Ok(Subject::Message { to, kind, .. }) => {
+            let is_of = |kinds: &[MessageType]| {
+                let mut kinds = kinds.iter();
+                kinds.any(|one| one.as_str() == kind.as_str())
+            };
+            let is_to_group = matches!(to, Recipient::Any | Recipient::All);
+            is_to_group && is_of(&WAKING) && !is_of(&EXCHANGED)
+        }
+        _ => false,
     }
 }
 

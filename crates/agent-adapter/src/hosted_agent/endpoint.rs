@@ -12,7 +12,7 @@ use concord_wire::Dialect;
 
 use crate::hosted_agent::agent_caller::{AgentCall, AgentReply};
 use crate::hosted_agent::failure::Failure;
-use crate::settings::EndpointConfig;
+use crate::settings::{EndpointConfig, HeaderFile};
 
 /// A wait that a server asks for is cut to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
@@ -29,6 +29,7 @@ pub(crate) struct Endpoint {
     caller: Caller,
     url: String,
     headers: HeaderMap,
+    header_files: Vec<HeaderFile>,
     answer_bytes_max: usize,
     idempotent: bool,
 }
@@ -42,6 +43,7 @@ impl Endpoint {
             caller: Caller::trusting(allowed, config.authorities),
             url: config.url.into(),
             headers: config.headers,
+            header_files: config.header_files,
             answer_bytes_max: config.answer_bytes_max,
             idempotent: config.idempotent,
         }
@@ -51,6 +53,7 @@ impl Endpoint {
     pub(crate) async fn post(&self, call: AgentCall<'_>) -> Result<AgentReply, Failure> {
         let dialect = (call.dialect != Dialect::Concord).then_some(call.dialect.as_str());
         let mut headers = self.headers.clone();
+        self.read_files(&mut headers);
         let further = [
             (DIALECT, dialect),
             (CALLBACK_URL, call.callback_url),
@@ -87,6 +90,18 @@ impl Endpoint {
             dialect: named.map(|name| name.to_str().unwrap_or("?").to_owned()),
             body: response.body,
         })
+    }
+
+    /// Brings the headers whose values are in files to what the files have now.
+    fn read_files(&self, headers: &mut HeaderMap) {
+        for one in &self.header_files {
+            if let Some(value) = one.read() {
+                headers.insert(one.name.clone(), value);
+            } else {
+                let HeaderFile { name, file, .. } = one;
+                tracing::warn!(header = %name, file = %file.display(), "The file of a header cannot be used; its value of the start is sent.");
+            }
+        }
     }
 
     fn failed(&self, error: &concord_outbound::Error) -> Failure {

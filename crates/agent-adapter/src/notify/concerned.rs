@@ -6,6 +6,7 @@
 use concord_domain::aggregates::answerable::{self, Concern};
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::assurance::replay::rebuild;
+use concord_events::names::PERSON;
 use concord_events::{
     Aggregate, AggregateEvent, AlertEvent, CaseEvent, DebateEvent, DecisionChanged, EventMeta,
     OpenerEvent, OutcomeKnown, QuotaReached, StoredEvent,
@@ -13,10 +14,10 @@ use concord_events::{
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Consistency, People, Ports, Since};
-use concord_wire::payload::{REGIME_CHANGE, Role};
-use concord_wire::{AgentId, CaseId, DebateId, Token};
+use concord_wire::payload::{Level, REGIME_CHANGE, Role, Status};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp, Token};
 
-use super::notice::{Audience, Notice, Position, What};
+use super::notice::{Audience, Notice, Order, Position, What};
 
 /// Finds whom an event concerns.
 pub(super) struct Concerned<P> {
@@ -64,6 +65,24 @@ impl<P: Ports> Concerned<P> {
         let stored = StoredEvent::<DebateEvent>::decode(bytes, sequence)?;
         match stored.event {
             DebateEvent::OutcomeKnown(known) => self.known(&stored.meta, sequence, *known).await,
+            DebateEvent::DeadlinesMoved(moved) => {
+                let due = moved
+                    .waits_for
+                    .iter()
+                    .find(|one| one.name.as_str() == PERSON);
+                let until = due.map(|one| one.due);
+                let (by, why) = (moved.by, moved.why);
+                let what = What::DeadlinesMoved(moved.control, Order { by, why });
+                self.ordered(&stored.meta, sequence, what, until).await
+            }
+            DebateEvent::Resolved(resolved) if resolved.outcome.status == Status::Cancelled => {
+                let Some(ruled) = resolved.outcome.ruled_by else {
+                    return Ok(Vec::new());
+                };
+                let (by, why) = (ruled.expert, ruled.rationale);
+                let what = What::Cancelled(Order { by, why });
+                self.ordered(&stored.meta, sequence, what, None).await
+            }
             _ => Ok(Notice::of(stored)),
         }
     }
@@ -177,6 +196,41 @@ impl<P: Ports> Concerned<P> {
         Ok(notices)
     }
 
+    /// Told is the expert who has the debate that something is ordered of. The event does not name the expert.
+    async fn ordered(
+        &self,
+        meta: &EventMeta,
+        sequence: u64,
+        what: What,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<Notice>, HandleError> {
+        let before = self.before::<DebateEvent>(&meta.id, sequence).await?;
+        let debate = rebuild::<DebateMachine>(&before).0.state;
+        let (Some(opened), Some(ladder)) = (&debate.opened, &debate.ladder) else {
+            return Ok(Vec::new());
+        };
+        let Some(expert) = ladder.expert.clone() else {
+            return Ok(Vec::new());
+        };
+        if ladder.level != Level::Person {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Notice {
+            sequence,
+            at: meta.at,
+            debate_id: Some(opened.conflict.conflict_id.clone()),
+            case_id: Some(opened.case_id.clone()),
+            task_id: None,
+            topic: opened.conflict.topic.clone(),
+            what,
+            to: Audience::Expert {
+                expert: Some(expert),
+                contact: ladder.contact.clone(),
+            },
+            until,
+        }])
+    }
+
     async fn known(
         &self,
         meta: &EventMeta,
@@ -188,30 +242,32 @@ impl<P: Ports> Concerned<P> {
         };
         let before = self.before::<DebateEvent>(&meta.id, sequence).await?;
         let debate = rebuild::<DebateMachine>(&before).0.state;
-        let to = match answerable::of_outcome(&debate, &known) {
-            Some(name) => self.person(name).await?,
-            None => None,
-        };
-        let notice = to.map(|to| Notice {
-            sequence,
-            at: meta.at,
-            debate_id: Some(debate_id),
-            case_id: Some(known.case_id),
-            task_id: None,
-            topic: known.topic,
-            what: What::Disproved {
-                right: Position {
-                    position_id: None,
-                    position: known.position,
-                    value: known.value,
+        let mut notices = Vec::new();
+        for name in answerable::of_outcome(&debate, &known) {
+            let Some(to) = self.person(name).await? else {
+                continue;
+            };
+            notices.push(Notice {
+                sequence,
+                at: meta.at,
+                debate_id: Some(debate_id.clone()),
+                case_id: Some(known.case_id.clone()),
+                task_id: None,
+                topic: known.topic.clone(),
+                what: What::Disproved {
+                    right: Position {
+                        position_id: None,
+                        position: known.position.clone(),
+                        value: known.value.clone(),
+                    },
+                    by: known.heard.agent_id.clone(),
+                    explanation: known.explanation.clone(),
                 },
-                by: known.heard.agent_id,
-                explanation: known.explanation,
-            },
-            to,
-            until: None,
-        });
-        Ok(notice.into_iter().collect())
+                to,
+                until: None,
+            });
+        }
+        Ok(notices)
     }
 
     /// The events of an aggregate before this one.
@@ -227,6 +283,27 @@ impl<P: Ports> Concerned<P> {
         let mut records = loaded.records;
         records.retain(|record| record.sequence < sequence);
         Ok(records)
+    }
+
+    /// A notice for an expert, at the address that the expert is registered with now instead of the one of when they were given the
+    /// debate, which may be what failed.
+    pub(super) async fn at_present_address(&self, notice: Notice) -> Result<Notice, HandleError> {
+        let mut notice = notice;
+        let to = match &notice.to {
+            Audience::Expert { expert, .. } => expert.as_ref(),
+            Audience::Person { name, .. } => Some(name),
+            Audience::Gate(_) => None,
+        };
+        let Some(name) = to else {
+            return Ok(notice);
+        };
+        if let Some(person) = self.people.authority(name).await?.person
+            && let Audience::Expert { contact, .. } | Audience::Person { contact, .. } =
+                &mut notice.to
+        {
+            *contact = person.contact;
+        }
+        Ok(notice)
     }
 
     /// Somebody as a recipient. None for somebody who is not registered, or is suspended.

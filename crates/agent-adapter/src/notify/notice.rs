@@ -1,8 +1,8 @@
 //! The notices that people are sent, made from the events of debates.
 
 use concord_events::{
-    AlertRaised, AwaitsGate, DebateAssigned, DebateEvent, FellBack, QuotaReached, Reminded,
-    ReportMissed, StoredEvent, Unassigned,
+    AlertRaised, AwaitsGate, DeadlineControl, DebateAssigned, DebateEvent, FellBack, QuotaReached,
+    Reminded, ReportMissed, StoredEvent, Unassigned,
 };
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{Background, BriefedPosition, Contact, DebatePriority, DecisionChange};
@@ -76,6 +76,10 @@ pub(crate) enum What {
     AwaitsGate,
     /// The debate was taken from the expert, for this reason.
     TakenBack(UnassignedReason),
+    /// The debate was cancelled while the expert had it.
+    Cancelled(Order),
+    /// Its time was held, resumed or extended.
+    DeadlinesMoved(DeadlineControl, Order),
     /// The decision of the case has a new version.
     Changed {
         /// What is different, and why.
@@ -108,6 +112,15 @@ pub(crate) enum What {
         /// How that is known, which strangers wrote.
         explanation: String,
     },
+}
+
+/// Who has ordered something, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Order {
+    /// The operator, or whoever opened the case.
+    pub(crate) by: AgentId,
+    /// The reason.
+    pub(crate) why: String,
 }
 
 /// What the case is about and what depends on the ruling, which strangers wrote.
@@ -174,7 +187,7 @@ impl Content {
     fn of(event: DebateEvent) -> Vec<Self> {
         let one = match event {
             DebateEvent::Assigned(assigned) => return Self::assigned(*assigned),
-            DebateEvent::Unassigned(unassigned) => Self::unassigned(unassigned),
+            DebateEvent::Unassigned(unassigned) => Some(Self::unassigned(unassigned)),
             DebateEvent::Reminded(reminded) => Some(Self::reminded(reminded)),
             DebateEvent::FellBack(fell_back) => Self::fell_back(*fell_back),
             DebateEvent::AwaitsGate(AwaitsGate {
@@ -229,9 +242,9 @@ impl Content {
         std::iter::once(given).chain(before).collect()
     }
 
-    /// None where the expert has left: whoever leaves knows that.
-    fn unassigned(unassigned: Unassigned) -> Option<Self> {
-        Some(Self {
+    /// Of having left, too: it may be an operator who has taken the role away.
+    fn unassigned(unassigned: Unassigned) -> Self {
+        Self {
             case_id: unassigned.case_id,
             topic: unassigned.topic,
             what: What::TakenBack(unassigned.reason),
@@ -240,8 +253,7 @@ impl Content {
                 contact: unassigned.contact,
             },
             until: None,
-        })
-        .filter(|_| unassigned.reason == UnassignedReason::DidNotAct)
+        }
     }
 
     fn reminded(reminded: Reminded) -> Self {
@@ -316,7 +328,8 @@ impl Notice {
             What::Reminded(_) => "debate.reminded",
             What::FellBack(_) => "debate.fell_back",
             What::AwaitsGate => "debate.awaits_gate",
-            What::TakenBack(_) => "debate.unassigned",
+            What::TakenBack(_) | What::Cancelled(_) => "debate.unassigned",
+            What::DeadlinesMoved(..) => "debate.deadlines_moved",
             What::Changed {
                 overridden: false, ..
             } => "case.decision_changed",

@@ -106,8 +106,13 @@ async fn resend<P: Ports>(
     let notices = notices
         .await
         .map_err(|error| failed(format!("{error:?}")))?;
+    if notices.is_empty() {
+        return Err(none());
+    }
     let mut recipients = Vec::new();
-    for notice in &notices {
+    for notice in notices {
+        let notice = notifier.concerned.at_present_address(notice).await;
+        let notice = &notice.map_err(|error| failed(format!("{error:?}")))?;
         for recipient in sender.recipients(notice) {
             if notifier.result(notice, &recipient) != Some(Ok(())) {
                 // The operator knows of the earlier tries, so a stale notice is sent all the same.
@@ -121,9 +126,6 @@ async fn resend<P: Ports>(
             }
             recipients.push(recipient);
         }
-    }
-    if notices.is_empty() {
-        return Err(none());
     }
     let shown: Vec<String> = recipients
         .iter()

@@ -2,12 +2,12 @@
 //! it can neither add a header nor pretend to be a part of the text around it.
 
 use concord_domain::text::{command_word, one_line};
-use concord_events::AlertRaised;
+use concord_events::{AlertRaised, DeadlineControl};
 use concord_wire::payload::notification::UnassignedReason;
 use concord_wire::payload::{ChangedPart, DecisionChange};
 use concord_wire::{AgentId, CaseId};
 
-use super::notice::{Audience, Matter, Notice, Position, What};
+use super::notice::{Audience, Matter, Notice, Order, Position, What};
 
 /// Longest subject, in characters.
 const SUBJECT_MAX: usize = 120;
@@ -30,7 +30,17 @@ pub(crate) fn subject(notice: &Notice) -> String {
         (What::AwaitsGate, Audience::Gate(gate)) => {
             format!("[Concord] The gate {gate} must review: {topic}")
         }
-        (What::TakenBack(_), _) => format!("[Concord] Taken back from you: {topic}"),
+        (What::TakenBack(_) | What::Cancelled(_), _) => {
+            format!("[Concord] Taken back from you: {topic}")
+        }
+        (What::DeadlinesMoved(control, _), _) => {
+            let what = match control {
+                DeadlineControl::Hold => "The time is held",
+                DeadlineControl::Resume => "The time goes on",
+                DeadlineControl::Extend => "There is more time",
+            };
+            format!("[Concord] {what}: {topic}")
+        }
         (
             What::Changed {
                 overridden: true, ..
@@ -97,6 +107,10 @@ pub(crate) fn body(notice: &Notice) -> String {
             lines.push(format!("Said by: {by}"));
             lines.push(format!("Because: {}", one_line(explanation, LINE_MAX)));
         }
+        What::Cancelled(Order { by, why }) | What::DeadlinesMoved(_, Order { by, why }) => {
+            lines.push(format!("By: {by}"));
+            lines.push(format!("Because: {}", one_line(why, LINE_MAX)));
+        }
         What::FellBack(None) | What::Reminded(_) | What::AwaitsGate | What::TakenBack(_) => {}
     }
     if let Some(until) = notice.until {
@@ -156,7 +170,10 @@ fn differences(change: &DecisionChange) -> Vec<String> {
         "Version {} replaces version {}.",
         change.version, change.replaces
     )];
-    let by = change.by.as_ref().map(|by| format!(", by {by}"));
+    let by = change.by.as_ref().map(|by| match &change.first_reviewer {
+        Some(first) => format!(", by {first} and {by}"),
+        None => format!(", by {by}"),
+    });
     lines.push(format!(
         "Ended: {}{}, on level {}",
         change.status,
@@ -234,7 +251,12 @@ fn sentence(notice: &Notice) -> String {
             format!("A provisional decision waits for its review at the gate {gate}.")
         }
         (What::TakenBack(UnassignedReason::Reassigned), _) => "Somebody else was given the debate. A ruling of yours does not count any more.".into(),
-        (What::TakenBack(_), _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
+        (What::TakenBack(UnassignedReason::Left), _) => "You are no expert any more, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
+        (What::TakenBack(UnassignedReason::DidNotAct), _) => "Half of the time has passed without your ruling, so the debate goes to somebody else. A ruling of yours does not count any more.".into(),
+        (What::Cancelled(_), _) => "A debate that waited for your ruling was cancelled. Nothing is to be done.".into(),
+        (What::DeadlinesMoved(DeadlineControl::Hold, _), _) => "The time of a debate that waits for your ruling is held: it goes on when it is resumed.".into(),
+        (What::DeadlinesMoved(DeadlineControl::Resume, _), _) => "The time of a debate that waits for your ruling was held, and goes on.".into(),
+        (What::DeadlinesMoved(DeadlineControl::Extend, _), _) => "There is more time for a debate that waits for your ruling.".into(),
         (What::Changed { overridden: true, .. }, _) => "Something else stands now than what you had ruled.".into(),
         (What::Changed { .. }, _) => "The decision of a case in which you ruled or reviewed has changed.".into(),
         (What::QuotaReached(_), _) => "Something was refused because a quota is used up. Nobody is told again of it within an hour.".into(),
@@ -252,7 +274,7 @@ fn answer(notice: &Notice) -> Vec<String> {
     let debate = notice.about();
     let case = notice.case_id.as_ref().map_or(debate, CaseId::as_str);
     match &notice.to {
-        _ if matches!(notice.what, What::TakenBack(_)) => Vec::new(),
+        _ if matches!(notice.what, What::TakenBack(_) | What::Cancelled(_)) => Vec::new(),
         Audience::Person { .. } if is_of_alert(notice) => vec![
             "What it says, what has become of it, and the cases that are open:".into(),
             format!("  concord alert show {}", notice.about()),

@@ -181,6 +181,12 @@ fn body(notice: &Notice) -> Value {
         What::Reminded(percent) => add("percent", json!(percent)),
         What::FellBack(position) => add("provisional", json!(position)),
         What::AwaitsGate | What::TakenBack(_) => {}
+        What::Cancelled(order) => add("cancelled", json!(order)),
+        What::DeadlinesMoved(control, order) => {
+            add("control", json!(control));
+            add("by", json!(order.by));
+            add("why", json!(order.why));
+        }
         What::Changed { change, .. } => add("change", json!(change)),
         What::QuotaReached(reached) => {
             add("opener", json!(reached.opener));

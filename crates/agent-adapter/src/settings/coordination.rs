@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoordinationSettings {
-    /// Whether it is counted at all: one replica then hears every message.
+    /// Whether it is counted for `/metrics`: one replica then hears every message, which takes some processor time of it and of the broker.
+    /// `concord metrics` counts from what is stored, whatever this says.
     pub enabled: bool,
     /// Agents that lead others, besides the coordinator; when there are none, those of whose card a skill has the tag `lead`.
     pub leads: Vec<AgentId>,
@@ -20,7 +21,7 @@ pub struct CoordinationSettings {
 impl Default for CoordinationSettings {
     fn default() -> Self {
         Self {
-            enabled: true,
+            enabled: false,
             leads: Vec::new(),
             window_ms: Limits::default().window_ms,
         }

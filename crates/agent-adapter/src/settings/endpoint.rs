@@ -1,6 +1,6 @@
 //! A server that is called for a hosted agent, parsed from its settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use concord_outbound::{Authorities, HeaderMap, HeaderName, HeaderValue, Origin, header};
 use concord_runtime::service::settings::Secret;
@@ -22,12 +22,35 @@ pub(crate) struct EndpointConfig {
     pub(crate) origin: Origin,
     /// The headers of each call, with the key.
     pub(crate) headers: HeaderMap,
+    /// Those of the headers whose values are in files.
+    pub(crate) header_files: Vec<HeaderFile>,
     pub(crate) authorities: Authorities,
     /// Most bytes of an answer.
     pub(crate) answer_bytes_max: usize,
     /// Whether the server honours the header `Idempotency-Key`.
     pub(crate) idempotent: bool,
 }
+
+/// A header whose value is in a file. The file is read for each call: whoever changes a Secret of Kubernetes changes the file.
+#[derive(Debug)]
+pub(crate) struct HeaderFile {
+    pub(crate) name: HeaderName,
+    /// What is written before the text of the file.
+    scheme: &'static str,
+    pub(crate) file: PathBuf,
+}
+
+impl HeaderFile {
+    /// The value that the file has now. None where there is none that can be sent.
+    pub(crate) fn read(&self) -> Option<HeaderValue> {
+        let text = std::fs::read_to_string(&self.file).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| sensitive(&format!("{}{text}", self.scheme)))?
+    }
+}
+
+/// What is written before a key.
+const BEARER: &str = "Bearer ";
 
 /// The places where a key may be given. At most one of them is used.
 pub(crate) struct KeySource<'a> {
@@ -54,7 +77,17 @@ impl EndpointConfig {
                 HeaderName::try_from(name.as_str()).map_err(|_| wrong("is no name of a header"))?;
             let value =
                 sensitive(value.reveal()).ok_or_else(|| wrong("has no value that can be sent"))?;
+            config.header_files.retain(|one| one.name != parsed);
             config.headers.insert(parsed, value);
+        }
+        for (name, file) in &agent.header_files {
+            let (name, value) = read_header(key, name, file, &config.headers)?;
+            config.header_files.push(HeaderFile {
+                name: name.clone(),
+                scheme: "",
+                file: file.clone(),
+            });
+            config.headers.insert(name, value);
         }
         config.answer_bytes_max = agent.answer_bytes_max;
         config.idempotent = agent.idempotent;
@@ -89,16 +122,22 @@ impl EndpointConfig {
         headers.insert(header::CONTENT_TYPE, json.clone());
         headers.insert(header::ACCEPT, json);
         if let Some((name, secret)) = read_key(key, source)? {
-            let value = sensitive(&format!("Bearer {}", secret.reveal())).ok_or_else(|| {
+            let value = sensitive(&format!("{BEARER}{}", secret.reveal())).ok_or_else(|| {
                 let message = "the key cannot be sent in a header";
                 Error::new(format!("{key}.{name}"), message)
             })?;
             headers.insert(header::AUTHORIZATION, value);
         }
+        let header_files = source.file.map(|file| HeaderFile {
+            name: header::AUTHORIZATION,
+            scheme: BEARER,
+            file: file.clone(),
+        });
         Ok(Self {
             url,
             origin,
             headers,
+            header_files: header_files.into_iter().collect(),
             authorities,
             answer_bytes_max: MODEL_ANSWER_BYTES_MAX,
             idempotent: false,
@@ -148,6 +187,32 @@ pub(crate) fn read_key(
         Err(Error::new(format!("{key}.{name}"), "the key is empty"))
     } else {
         Ok(Some((name, Secret::new(text))))
+    }
+}
+
+/// Reads a header whose value is in a file. One that `given` has already is refused.
+fn read_header(
+    key: &str,
+    name: &str,
+    file: &Path,
+    given: &HeaderMap,
+) -> Result<(HeaderName, HeaderValue), Error> {
+    let key = format!("{key}.header_files");
+    let wrong = |what: &str| Error::new(key.clone(), format!("{name:?} {what}"));
+    let parsed = HeaderName::try_from(name).map_err(|_| wrong("is no name of a header"))?;
+    if given.contains_key(&parsed) {
+        return Err(wrong("is given already"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let message = format!("{} cannot be read: {error}", file.display());
+        Error::of_file(key.clone(), message)
+    })?;
+    match text.trim() {
+        "" => Err(wrong("has an empty file")),
+        text => {
+            let value = sensitive(text).ok_or_else(|| wrong("has no value that can be sent"))?;
+            Ok((parsed, value))
+        }
     }
 }
 

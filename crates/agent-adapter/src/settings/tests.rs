@@ -107,6 +107,15 @@ fn servers_and_models_that_could_not_work_are_refused_by_name() {
         (json!({ "url": "http://u:p@a.example/" }), "url"),
         (json!({ "headers": { "a b": "c" } }), "headers"),
         (json!({ "headers": { "a": "c\nd" } }), "headers"),
+        (json!({ "header_files": { "a b": "/b" } }), "header_files"),
+        (
+            json!({ "header_files": { "a": "/nowhere" } }),
+            "header_files",
+        ),
+        (
+            json!({ "headers": { "a": "b" }, "header_files": { "A": "/b" } }),
+            "header_files",
+        ),
         (missing, "api_key_env"),
         (json!({ "api_key_file": "/nowhere" }), "api_key_file"),
         (json!({ "tls_ca": "/nowhere" }), "tls_ca"),

@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use clap::Args;
 use concord_domain::assurance::audit::{Auditor, Checked, Ending, Invariant, Passed, Report};
-use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
-use concord_runtime::broker::Operation;
+use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, service::clock, signing};
 use concord_wire::Timestamp;
-use concord_wire::subject::Service;
 use serde::Serialize;
 
 use super::audit::evidence::{self, Evidence, KeyArgs};
@@ -18,6 +15,7 @@ use crate::shared::audit_feed;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, Table, count, styled};
+use crate::shared::stillness::{self, Judged, Stillness, UnderWay};
 use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord check`.
@@ -28,7 +26,8 @@ Examples:
   concord audit head --json > head.json
   concord check --against head.json
 
-While work is under way, what may still happen is not held against anyone; the report says so. With --against it also says
+While work is under way, what may still follow from it is not held against anyone: all that is older than that is judged, and
+the report says up to when. With --against it also says
 whether everything that a kept head covers is as it was: events, messages and dead letters. Given a bundle of `concord audit
 export` it names the very messages. The exit code is 1 when an invariant is violated or something is not as it was.")]
 pub(crate) struct CheckArgs {
@@ -50,6 +49,9 @@ struct Printed<'a> {
     holds: bool,
     /// The number of messages under way while the streams were read; 0 when the report is complete.
     under_way: u64,
+    /// Where some were: the time up to which everything that is stored is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged_until: Option<Timestamp>,
     #[serde(flatten)]
     report: Option<&'a Report>,
     /// Why the invariants could not be checked.
@@ -76,14 +78,19 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
     if args.json.json {
         output::json(&Printed {
             holds,
-            under_way: checked.as_ref().map_or(0, |(_, under_way)| *under_way),
+            under_way: checked
+                .as_ref()
+                .map_or(0, |(_, under_way)| under_way.number),
+            judged_until: checked
+                .as_ref()
+                .and_then(|(_, under_way)| Some(under_way.judged?.until)),
             report: checked.as_ref().map(|(report, _)| report),
             error,
             against: evidence.as_ref(),
         })?;
     } else {
         let invariants = match (&checked, error) {
-            (Some((report, under_way)), _) => text(report, *under_way),
+            (Some((report, under_way)), _) => text(report, under_way),
             (None, error) => format!(
                 "{} {}\n",
                 styled(BAD, "The invariants cannot be checked:"),
@@ -96,11 +103,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
     Ok(if holds { 0 } else { FOUND })
 }
 
-/// Checks the invariants; the number of messages that were under way.
-async fn invariants(broker: &Broker, grace_ms: u64) -> Result<(Report, u64), Failure> {
+/// Checks the invariants; what was under way.
+async fn invariants(broker: &Broker, grace_ms: u64) -> Result<(Report, UnderWay), Failure> {
     let stillness = Stillness::begin(broker).await?;
     let mut auditor = Auditor::verifying(signing::fits);
-    let since = messages_since(broker).await?;
+    let since = stillness::messages_since(broker).await?;
     for kind in StreamKind::EVIDENCE {
         let scope = Scope::all(kind).with_non_events();
         stream_reader::for_each(broker, &scope, "checking", |stored| {
@@ -110,145 +117,14 @@ async fn invariants(broker: &Broker, grace_ms: u64) -> Result<(Report, u64), Fai
     }
     let under_way = stillness.end(broker).await?;
     let ending = Ending {
-        now: clock::now(),
-        grace_ms,
-        quiescent: under_way == 0,
         messages_since: since,
+        ..under_way.ending(clock::now(), grace_ms)
     };
     Ok((auditor.finish(&ending), under_way))
 }
 
-/// How much was under way when reading the streams began.
-pub(crate) struct Stillness {
-    under_way: u64,
-    ends: Vec<u64>,
-}
-
-impl Stillness {
-    /// Before the streams are read.
-    pub(crate) async fn begin(broker: &Broker) -> Result<Self, Failure> {
-        Ok(Self {
-            under_way: under_way(broker).await?,
-            ends: ends(broker).await?,
-        })
-    }
-
-    /// After that: the number of messages that were under way meanwhile; 0 when nothing is missing in what was read.
-    pub(crate) async fn end(self, broker: &Broker) -> Result<u64, Failure> {
-        let after = under_way(broker).await?;
-        // The streams are read one after the other, so a message that is stored meanwhile may be missing in some of them.
-        let moved: u64 = ends(broker)
-            .await?
-            .iter()
-            .zip(self.ends)
-            .map(|(now, then)| now.saturating_sub(then))
-            .sum();
-        Ok(self.under_way.max(after).max(moved))
-    }
-}
-
-/// Messages that wait for a service, or are being handled.
-async fn under_way(broker: &Broker) -> Result<u64, Failure> {
-    let mut number = 0;
-    // The timer may hold an event back for a while before it arms its deadline; nothing follows from that until it is due.
-    let consumers = broker
-        .layout
-        .consumers()
-        .into_iter()
-        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines)
-        .chain(inboxes_of_adapter(&broker.layout));
-    for ConsumerDefinition {
-        stream,
-        name,
-        event,
-        service,
-        kind,
-        ..
-    } in consumers
-    {
-        let handle = broker
-            .jetstream
-            .get_stream_no_info(&stream)
-            .await
-            .map_err(|error| Operation::OpenStream.failed(error))?;
-        number += match handle.consumer_info(&name).await {
-            Ok(info) => info.num_pending + info.num_ack_pending as u64,
-            // An installation may do without the adapter. One that no service of this version has served yet lacks the
-            // consumers of events, and of types of answers, that are read only since. Nothing waits in them; that nothing is
-            // missing which follows from an event is an invariant.
-            Err(error)
-                if error.kind() == ConsumerInfoErrorKind::NotFound
-                    && (event.is_some()
-                        || kind == ConsumerKind::Exchange
-                        || service == Service::AgentAdapter) =>
-            {
-                0
-            }
-            Err(error) => {
-                let failed = Failure::from(Operation::DescribeConsumer.failed(error));
-                return Err(failed.and(format!("the consumer is {name}")));
-            }
-        };
-    }
-    Ok(number)
-}
-
-/// The consumers of what is addressed to the agent adapter itself.
-fn inboxes_of_adapter(layout: &Layout) -> impl Iterator<Item = ConsumerDefinition> {
-    const SERVICE: Service = Service::AgentAdapter;
-    let kinds = [
-        ConsumerKind::Inbox(SERVICE),
-        ConsumerKind::UrgentInbox(SERVICE),
-    ];
-    kinds
-        .map(|kind| layout.consumers_of(kind))
-        .into_iter()
-        .flatten()
-}
-
-/// The last sequence of each stream that is read.
-async fn ends(broker: &Broker) -> Result<Vec<u64>, Failure> {
-    let mut ends = Vec::new();
-    for kind in StreamKind::EVIDENCE {
-        ends.push(info(broker, kind).await?.last_sequence);
-    }
-    Ok(ends)
-}
-
-async fn info(
-    broker: &Broker,
-    kind: StreamKind,
-) -> Result<async_nats::jetstream::stream::State, Failure> {
-    let info = broker.stream(kind).await?.get_info().await;
-    let name = broker.layout.stream_name(kind);
-    info.map(|info| info.state).map_err(|error| {
-        Failure::failed(format!(
-            "the stream {name} cannot be read: {error}; see `concord doctor`"
-        ))
-    })
-}
-
-/// The time from which on messages are kept, where older ones are gone.
-pub(crate) async fn messages_since(broker: &Broker) -> Result<Option<Timestamp>, Failure> {
-    let mut since = None;
-    for kind in StreamKind::EVIDENCE {
-        let state = info(broker, kind).await?;
-        if kind.lane().is_some() && state.first_sequence > 1 {
-            let first =
-                concord_runtime::broker::timestamp(state.first_timestamp.unix_timestamp_nanos());
-            // The broker knows no first time of an empty stream.
-            since = since.max(Some(if state.messages == 0 {
-                clock::now()
-            } else {
-                first
-            }));
-        }
-    }
-    Ok(since)
-}
-
 /// The report for people.
-pub(crate) fn text(report: &Report, under_way: u64) -> String {
+pub(crate) fn text(report: &Report, under_way: &UnderWay) -> String {
     let mut table = Table::new(["NO", "INVARIANT", "HELD OVER", "", "VIOLATIONS", ""]);
     for checked in &report.invariants {
         let Checked {
@@ -278,11 +154,9 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
         count(report.dead, "dead letter")
     );
     text.push_str(&format!("{}\n", styled(FAINT, read)));
-    if under_way > 0 {
-        let note = format!(
-            "{} under way: what may still happen is not held against anyone",
-            count(under_way, "message")
-        );
+    if under_way.number > 0 {
+        let number = count(under_way.number, "message");
+        let note = format!("{number} under way: what may still follow is not held against anyone");
         text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
     }
     if let Some(Passed { number, first }) = &report.foreign {
@@ -300,12 +174,22 @@ pub(crate) fn text(report: &Report, under_way: u64) -> String {
         ));
     }
     text.push_str(&violated(report));
-    let verdict = if report.holds() {
-        styled(GOOD, "Every invariant holds.")
-    } else {
-        styled(BAD, "Violated.")
-    };
-    text + &format!("{verdict}\n")
+    text + &format!("{}\n", verdict(report, under_way))
+}
+
+/// The last line: what can be said, and of what.
+fn verdict(report: &Report, under_way: &UnderWay) -> String {
+    if !report.holds() {
+        return styled(BAD, "Violated.");
+    }
+    match (under_way.number, under_way.judged) {
+        (0, _) => styled(GOOD, "Every invariant holds."),
+        (_, Some(Judged { until, .. })) => {
+            let what = format!("Every invariant holds for what was stored before {until}.");
+            styled(GOOD, what)
+        }
+        (_, None) => styled(DOUBTFUL, "Nothing is violated so far."),
+    }
 }
 
 /// The first violation of each invariant, and what can be done about it.

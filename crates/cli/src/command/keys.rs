@@ -24,7 +24,9 @@ pub(crate) enum KeysVerb {
 Example: concord keys generate head.key
 
 The escalation timers sign heads with the key that their setting service.head_key names. Keep FILE.pub where the heads are
-kept, for `concord check --against head.json --key head.key.pub`.")]
+kept, for `concord check --against head.json --key head.key.pub`. People sign with theirs what they rule and review.
+
+A key belongs to one installation. What is signed does not say in which it was said: make another one for each, also for a test.")]
 pub(crate) struct GenerateArgs {
     /// The file of the secret key; it must not be there yet.
     file: PathBuf,

@@ -8,7 +8,7 @@ use concord_wire::payload::Role;
 use concord_wire::subject::{Permissions, Service, SubjectSpace};
 use serde::Serialize;
 
-use crate::shared::args::{JsonArg, agent_id, role};
+use crate::shared::args::{JsonArg, agent_id, role, service};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output;
@@ -74,13 +74,6 @@ fn person(text: &str) -> Result<Speaker, String> {
         name: agent_id(name)?,
         roles: roles?,
     })
-}
-
-/// Reads the name of a service from the command line.
-fn service(text: &str) -> Result<Service, String> {
-    let known = Service::ALL.iter().map(|service| service.as_str());
-    Service::parse(text)
-        .map_err(|_| format!("services are {}", known.collect::<Vec<_>>().join(", ")))
 }
 
 /// A user and its permissions.

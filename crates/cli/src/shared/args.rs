@@ -2,6 +2,7 @@
 
 use clap::Args;
 use concord_wire::payload::Role;
+use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId};
 use serde::Serialize;
 
@@ -52,6 +53,13 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId, String> {
 pub(crate) fn role(text: &str) -> Result<Role, String> {
     let known = || Role::ALL.map(Role::as_str).join(", ");
     Role::parse(text).ok_or_else(|| format!("roles are {}", known()))
+}
+
+/// Reads the name of a service from the command line.
+pub(crate) fn service(text: &str) -> Result<Service, String> {
+    let known = Service::ALL.iter().map(|service| service.as_str());
+    Service::parse(text)
+        .map_err(|_| format!("services are {}", known.collect::<Vec<_>>().join(", ")))
 }
 
 /// Reads the id of a case from the command line.

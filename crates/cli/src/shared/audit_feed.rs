@@ -4,7 +4,7 @@ use concord_domain::assurance::audit::{Auditor, Content, Dead, RawEvent, StoredM
 use concord_events::dead_letter::header;
 use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::subject::{SystemSubject, matches};
-use concord_events::topology::{Layout, StreamKind};
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use concord_wire::header::DIALECT;
 use concord_wire::subject::Lane;
 use concord_wire::{Dialect, dialect};
@@ -70,12 +70,17 @@ fn message(layout: &Layout, auditor: &mut Auditor, lane: Lane, stored: &StreamMe
     }
 }
 
-/// True when a subject that cannot be parsed matches the inbox of a service.
+/// True when a subject that cannot be parsed matches the inbox of a service. What the coordinator reads of what agents say to each other is
+/// not said to it: it passes over what it cannot read.
 fn reaches_a_service(layout: &Layout, lane: Lane, subject: &str) -> bool {
-    let inboxes = layout
-        .consumers()
-        .into_iter()
-        .filter(|consumer| consumer.stream_kind.lane() == Some(lane));
+    let is_inbox = |consumer: &ConsumerDefinition| {
+        let is_one = matches!(
+            consumer.kind,
+            ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_)
+        );
+        is_one && consumer.stream_kind.lane() == Some(lane)
+    };
+    let inboxes = layout.consumers().into_iter().filter(is_inbox);
     inboxes
         .map(|consumer| consumer.filter)
         .any(|filter| matches(&filter, subject))
@@ -106,4 +111,37 @@ fn dead(layout: &Layout, auditor: &mut Auditor, stored: &StreamMessage) {
         position,
         message_id: id.as_ref(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_inbox_of_a_service_has_to_keep_what_nobody_can_read() {
+        let layout = Layout::default();
+        for (lane, subject, expected) in [
+            (
+                Lane::Normal,
+                "concord.v1.msg.c$.mal.coordinator.request",
+                true,
+            ),
+            (
+                Lane::Urgent,
+                "concord.v1.urgent.c$.mal.coordinator.request",
+                true,
+            ),
+            // Requests and answers between agents, and alerts, are read by the coordinator, too.
+            (Lane::Normal, "concord.v1.msg.c$.mal.ben.request", false),
+            (Lane::Normal, "concord.v1.msg.c$.mal.ben.response", false),
+            (Lane::Urgent, "concord.v1.urgent.c$.mal.ben.request", false),
+            (Lane::Urgent, "concord.v1.urgent.c$.mal._all.alert", false),
+        ] {
+            assert_eq!(
+                reaches_a_service(&layout, lane, subject),
+                expected,
+                "{subject}"
+            );
+        }
+    }
 }

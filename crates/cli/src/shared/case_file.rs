@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, package};
+use concord_domain::aggregates::case::{
+    CaseMachine, CaseState, DecisionPackage, PassedGate, gates_passed, package,
+};
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
@@ -13,7 +15,7 @@ use concord_events::{
 };
 use concord_runtime::Broker;
 use concord_wire::payload::{Conflict, ConflictOutcome, Level, RoundRecord};
-use concord_wire::{AgentId, CaseId, Timestamp, Token};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::shared::archive_reader;
@@ -31,6 +33,9 @@ pub struct CaseFile {
     /// The versions of the decision that came to be because analyses were done again, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures_recorded: Vec<FiguresVersion>,
+    /// The gates that it has passed, with who let it pass, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates_passed: Vec<PassedGate>,
     /// Estimates of the same quantity in units that cannot be converted into each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomparable: Vec<IncomparableEstimates>,
@@ -176,6 +181,7 @@ pub async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Fa
         package,
         debates,
         figures_recorded: figures_recorded(&events),
+        gates_passed: gates_passed(&events),
         incomparable,
         names,
         model_absent,
@@ -231,11 +237,22 @@ pub async fn read_version(
         )));
     }
     let mut file = read(broker, case).await?.ok_or_else(|| unknown(case))?;
-    // The debates are shown as they are now; the outcomes that counted stand in the decision.
+    as_of(&mut file.debates, &state);
     file.package = package(case, &state).ok_or_else(|| unknown(case))?;
     file.figures_recorded.retain(|one| one.version <= version);
+    file.gates_passed.truncate(state.gates_passed);
     file.state = state;
     Ok(file)
+}
+
+/// Leaves of the debates those that the case had in this state, with the outcomes that it knew then. What was said in them is as it is now.
+fn as_of(debates: &mut Vec<DebateFile>, state: &CaseState) {
+    let id = |conflict: &Conflict| conflict.conflict_id.clone();
+    let had: BTreeSet<DebateId> = state.debated.iter().map(id).collect();
+    debates.retain(|debate| had.contains(&debate.conflict.conflict_id));
+    for debate in debates {
+        debate.outcome = state.outcomes.get(&debate.conflict.conflict_id).cloned();
+    }
 }
 
 fn debate_file(
@@ -292,4 +309,51 @@ pub(crate) fn unknown(case: &CaseId) -> Failure {
     Failure::failed(format!(
         "there is no case {case}; `concord case list` shows those there are"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn conflict(id: &str) -> Conflict {
+        let conflict = json!({
+            "conflict_id": id, "type": "challenge", "topic": "Risk score", "subject": "risk_score", "weight": 1.0,
+            "positions": [],
+        });
+        serde_json::from_value(conflict).unwrap()
+    }
+
+    fn outcome(id: &str, status: &str) -> ConflictOutcome {
+        let outcome = json!({
+            "conflict_id": id, "status": status, "resolved_at": "2026-01-01T00:00:00.000Z", "rounds": [], "positions": [],
+        });
+        serde_json::from_value(outcome).unwrap()
+    }
+
+    #[test]
+    fn an_earlier_version_shows_no_debate_and_no_outcome_of_later() {
+        let debate = |id: &str, outcome| DebateFile {
+            conflict: conflict(id),
+            dependants: Vec::new(),
+            rounds: Vec::new(),
+            level: None,
+            outcome: Some(outcome),
+        };
+        let mut debates = vec![
+            debate("d-1", outcome("d-1", "overridden")),
+            debate("d-2", outcome("d-2", "ruling")),
+        ];
+        let mut state = CaseState::default();
+        state.debated.push(conflict("d-1"));
+        let id = DebateId::new("d-1").unwrap();
+        state.outcomes.insert(id, outcome("d-1", "provisional"));
+        as_of(&mut debates, &state);
+        let shown: Vec<_> = debates
+            .iter()
+            .map(|one| (one.conflict.conflict_id.as_str(), one.outcome.clone()))
+            .collect();
+        assert_eq!(shown, [("d-1", Some(outcome("d-1", "provisional")))]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concord_domain::aggregates::case::PassedGate;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState, value_wanted};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
@@ -92,16 +93,30 @@ pub(crate) fn both(first_reviewer: Option<&AgentId>, by: &AgentId) -> String {
 
 /// Who has decided and why, each with the own reason; whoever gave none is named alone.
 pub(crate) fn reasons(ruled_by: &RuledBy, reason_max: usize) -> Vec<String> {
+    let first = ruled_by.first_reviewer.as_ref();
+    let first = first.map(|first| (first, ruled_by.first_rationale.as_deref()));
+    reasons_of(first, (&ruled_by.expert, &ruled_by.rationale), reason_max)
+}
+
+/// The same of the first reviewer, where there is one, and of whoever decided.
+pub(crate) fn reasons_of(
+    first: Option<(&AgentId, Option<&str>)>,
+    (by, why): (&AgentId, &str),
+    reason_max: usize,
+) -> Vec<String> {
     let said = |name: &AgentId, why: &str| match one_line(why, reason_max) {
         why if why.is_empty() => name.to_string(),
         why => format!("{name}: {why}"),
     };
-    let first = ruled_by.first_reviewer.as_ref().map(|first| {
-        let why = ruled_by.first_rationale.as_deref();
-        said(first, why.unwrap_or_default())
-    });
-    let last = said(&ruled_by.expert, &ruled_by.rationale);
-    first.into_iter().chain([last]).collect()
+    let first = first.map(|(first, why)| said(first, why.unwrap_or_default()));
+    first.into_iter().chain([said(by, why)]).collect()
+}
+
+/// Who has let a case pass a gate and why, in a line each.
+pub(crate) fn pass_reasons(passed: &PassedGate, reason_max: usize) -> Vec<String> {
+    let first = passed.first_reviewer.as_ref();
+    let first = first.map(|first| (first, passed.first_rationale.as_deref()));
+    reasons_of(first, (&passed.by, &passed.rationale), reason_max)
 }
 
 /// An outcome that stands: what was chosen, and who has said so.

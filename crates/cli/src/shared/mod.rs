@@ -23,4 +23,5 @@ pub mod send;
 pub mod sign;
 pub(crate) mod since;
 pub(crate) mod speaker;
+pub(crate) mod stillness;
 pub(crate) mod stream_reader;

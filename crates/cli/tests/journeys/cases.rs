@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use concord_testkit::{Agent, COMMAND_MAX, Message, TestInstallation, settled};
+use concord_testkit::{Agent, COMMAND_MAX, Message, TestInstallation, settled, wait_for};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::ChildStdout;
@@ -199,8 +199,13 @@ async fn checked(session: &Session) {
         invariants.all(|invariant| invariant["complete"] == true),
         "{check}"
     );
-    let text = session.good("check").await;
-    assert!(text.contains("Every invariant holds."), "{text}");
+    // Something may be stored just then, of which nothing is judged yet.
+    wait_for("a check of everything", COMMAND_MAX, async || {
+        let text = session.good("check").await;
+        let is_whole = text.contains("Every invariant holds.");
+        is_whole.then_some(()).ok_or(text)
+    })
+    .await;
 }
 
 /// The subject on the next line of what is watched; none at its end.

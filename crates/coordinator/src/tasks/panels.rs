@@ -95,7 +95,8 @@ impl<P: Ports> Panels<P> {
             sender: asked.sender.clone(),
             ..request
         };
-        self.names.openers.admit(task_id, &request).await
+        let is_open = known.opened.is_some();
+        self.names.openers.admit(task_id, &request, is_open).await
     }
 
     async fn with_policies(&self, request: OpenRequest) -> Result<OpenRequest, HandleError> {

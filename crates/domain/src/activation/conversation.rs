@@ -1,5 +1,4 @@
-//! A conversation: its last messages, and the agents that each of them woke. Owned by the agent
-//! adapter; its id is that of the case, or of the thread outside a case.
+//! A conversation: its last messages, and whom each of them woke. Owned by the agent adapter; its id is that of the case, or thread.
 //!
 //! | state                    | DecidedMessage               | Break               |
 //! |--------------------------|---------------------|---------------------|
@@ -7,18 +6,15 @@
 //! | the two are paused       | decided [1]         | ignored: already done |
 //! | any other                | decided [2]         | loop_broken         |
 //!
-//! [1] Neither wakes the other. [2] When the reply chain of two agents is too long with this
-//! message ([`ReplyChains`]), the event states it: from then on the two are paused, and both are
-//! told once.
+//! [1] Neither wakes the other. [2] When the reply chain of two agents is too long with it ([`ReplyChains`]), the event states that:
+//! from then on the two are paused, and both are told once.
 //!
 //! The last [`REMEMBERED_MAX`] messages are remembered; they show which agents take part. What an agent is given as context
-//! when it wakes is its own window ([`Windows`]). The caller reads the state before it
-//! decides; a message that is stored in between is missing from the context of the next one,
-//! without any further effect.
+//! when it wakes is its own window ([`ConversationWindows`]). A message that is stored between the caller's reading of the state and its
+//! decision is missing from the context of the next one alone.
 //!
-//! What somebody says in a case who is neither in it nor may read it wakes whom it concerns like
-//! anything else, and is not remembered: with twenty messages they would be all that everybody
-//! who wakes after that is given as context.
+//! What somebody says in a case who is neither in it nor may read it wakes whom it concerns like anything else, and is not
+//! remembered: with twenty messages they would be all that everybody who wakes after that is given as context.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,14 +27,14 @@ use concord_wire::{AgentId, CaseId, Envelope, MessageId, MessageType, Recipient,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::windows::{Windows, context_for};
+use super::windows::{ConversationWindows, context_for};
 use super::{
     ChainState, Decision, Decisions, LoopBounds, NAMED_MAX, Outcome, Participation, Reason,
     ReplyChains,
 };
 use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
-use crate::machine::{Carry, Context, Decision as Decided, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision as Decided, Ignored, Machine, forgetting};
 
 mod told;
 
@@ -69,7 +65,7 @@ pub struct WakeState {
     /// The reply chains of pairs of agents.
     pub reply_chains: ReplyChains,
     /// What each agent may see of it.
-    pub windows: Windows,
+    pub windows: ConversationWindows,
     causes: Recent<MessageId, ()>,
 }
 
@@ -78,7 +74,7 @@ impl Default for WakeState {
         Self {
             recent: VecDeque::new(),
             reply_chains: ReplyChains::default(),
-            windows: Windows::default(),
+            windows: ConversationWindows::default(),
             causes: Recent::new(CAUSES_MAX),
         }
     }
@@ -235,7 +231,11 @@ impl Machine for WakeMachine {
     type Event = WakeEvent;
     type Input = WakeInput;
 
-    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(2));
+
+    fn state_bytes_max(state: &WakeState) -> usize {
+        forgetting(state.windows.bytes_about() + state.causes.len() * 64)
+    }
 
     fn decide(state: &WakeState, context: &Context, input: &WakeInput) -> Decided<WakeEvent> {
         if state.causes.contains(&context.cause_in::<Self>(state)) {
@@ -266,13 +266,14 @@ impl Machine for WakeMachine {
         state.causes.insert(record.meta.cause, ());
         let (message, broken) = match record.event {
             WakeEvent::Decided(decided) => {
+                let windows = state.windows.at_mut(decided.case_id.as_ref());
                 if let Some(agent) = briefed(&decided.said) {
-                    state.windows.join(agent, &decided.said);
+                    windows.join(agent, &decided.said);
                     return;
                 }
                 if !decided.from_outside {
                     let woken = decided.woken.iter().map(|one| &one.agent_id);
-                    state.windows.take(&decided.said, woken);
+                    windows.take(&decided.said, woken);
                 }
                 let message = (decided.said, decided.from_outside);
                 (Some(message), decided.loop_broken)
@@ -359,7 +360,8 @@ fn decided(state: &WakeState, input: &DecidedMessage) -> WakeDecided {
     others.sort_by(|a, b| b.score.unwrap_or(-1.0).total_cmp(&a.score.unwrap_or(-1.0)));
     others.truncate(OTHERS_MAX);
     let wakes = !woken.is_empty();
-    let (context, sees) = context_for(&state.windows, &woken, input.context_max);
+    let windows = state.windows.at(input.case_id.as_ref());
+    let (context, sees) = context_for(windows, &woken, input.context_max);
     let fits =
         serde_json::to_vec(&input.message).is_ok_and(|bytes| bytes.len() <= REPEATED_BYTES_MAX);
     WakeDecided {

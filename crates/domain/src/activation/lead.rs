@@ -26,7 +26,7 @@ pub(super) fn settle(
     let shared = Shared::among(candidates);
     for candidate in candidates.iter_mut() {
         let other = match (best, &shared) {
-            (_, Some(shared)) if candidate.score >= shared.least => Some(shared.next),
+            (_, Some(shared)) if candidate.score >= shared.least => shared.next,
             (Some((agent, _)), _) if agent == candidate.agent => second,
             (best, _) => best.map(|(_, score)| score),
         };
@@ -53,13 +53,34 @@ pub(super) fn settle(
 struct Shared {
     /// The least score of those who share it.
     least: f64,
-    /// The best score of all others.
-    next: f64,
+    /// The best score of all others; none where there are no others.
+    next: Option<f64>,
 }
 
 impl Shared {
-    /// The lead that agents share, where two or three are nearly level and far before all others.
+    /// The lead that agents share, where two or three are nearly level and far before all others, or have the same skill.
     fn among(candidates: &[Candidate<'_>]) -> Option<Self> {
+        Self::of_one_skill(candidates).or_else(|| Self::of_level(candidates))
+    }
+
+    /// Several agents for the same work are no rivals of each other, however near a third one is.
+    fn of_one_skill(candidates: &[Candidate<'_>]) -> Option<Self> {
+        let best = candidates
+            .iter()
+            .max_by(|a, b| a.score.total_cmp(&b.score))?;
+        best.skill?;
+        // The same name with other texts has another score.
+        let is_same = |one: &&Candidate<'_>| one.skill == best.skill && one.score >= best.score;
+        let same = candidates.iter().filter(is_same).count();
+        let others = candidates.iter().filter(|one| !is_same(one));
+        let next = others.map(|other| other.score).max_by(f64::total_cmp);
+        let least = best.score;
+        (2..=SHARING_MAX)
+            .contains(&same)
+            .then_some(Self { least, next })
+    }
+
+    fn of_level(candidates: &[Candidate<'_>]) -> Option<Self> {
         let mut scores: Vec<f64> = candidates.iter().map(|candidate| candidate.score).collect();
         scores.sort_by(|a, b| b.total_cmp(a));
         let best = *scores.first()?;
@@ -67,7 +88,10 @@ impl Shared {
         let sharing = scores.iter().take_while(is_level).count();
         let (least, next) = (*scores.get(sharing.checked_sub(1)?)?, *scores.get(sharing)?);
         let is_shared = (2..=SHARING_MAX).contains(&sharing) && least - next >= APART;
-        is_shared.then_some(Self { least, next })
+        is_shared.then_some(Self {
+            least,
+            next: Some(next),
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use super::parts::PART_THRESHOLD;
 use super::vector;
 
 mod about;
+mod context;
 
 /// The share of the cosine in an agent's score; the n-grams have the rest.
 pub const COSINE_SHARE: f64 = 0.7;
@@ -289,9 +290,22 @@ impl Matcher {
     ///
     /// An agent is as probable as for the part of the message that concerns it most, or for the
     /// whole. So every agent that a part concerns can wake, and none has to lead over an agent that
-    /// another part concerns.
+    /// another part concerns. So is every agent that the message by itself concerns more than with the message before it, which may be about
+    /// another matter: what was said before only adds.
     pub fn rank<'a>(&'a self, query: &Query<'_>) -> Vec<Candidate<'a>> {
         let mut candidates = self.candidates(query, query.participations);
+        if query.previous.is_some() {
+            let alone = Query {
+                previous: None,
+                ..*query
+            };
+            let by_itself = self.candidates(&alone, query.participations);
+            for (candidate, by_itself) in candidates.iter_mut().zip(by_itself) {
+                if by_itself.probability > candidate.probability {
+                    *candidate = by_itself;
+                }
+            }
+        }
         for part in query.parts {
             let part = Query {
                 text: part.text,
@@ -327,7 +341,7 @@ impl Matcher {
         query: &Query<'_>,
         participations: &BTreeMap<AgentId, Participation>,
     ) -> Vec<Candidate<'a>> {
-        let (vector, profile) = blended(query);
+        let (vector, profile) = context::blended(query);
         let (ngrams, _) = self.index.scores(&profile, self.slots as usize);
         let is_rival = |agent: &AgentId| {
             query.from != Some(agent)
@@ -348,30 +362,6 @@ impl Matcher {
 
 fn lower_case(agent: &AgentId) -> String {
     agent.as_str().to_ascii_lowercase()
-}
-
-/// The vector and the profile of a message, with a share of the previous one: "yes, at six" says
-/// too little by itself.
-fn blended(query: &Query<'_>) -> (Option<Vec<f32>>, Profile) {
-    let profile = Profile::of([query.text], ngram::MESSAGE_NGRAMS_MAX);
-    let Some(previous) = query.previous else {
-        return (query.vector.and_then(vector::direction), profile);
-    };
-    let words = ngram::words(ngram::cut(query.text)).count();
-    let share = PREVIOUS_SHARE * SHORT_WORDS as f32 / words.max(SHORT_WORDS) as f32;
-    let vector = query.vector.and_then(|message| match previous.vector {
-        Some(previous) => {
-            vector::blended(message, previous, share).or_else(|| vector::direction(message))
-        }
-        None => vector::direction(message),
-    });
-    (
-        vector,
-        profile.blended(
-            &Profile::of([previous.text], ngram::MESSAGE_NGRAMS_MAX),
-            share,
-        ),
-    )
 }
 
 /// The skill of an agent that matches a message best, without what depends on other agents.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use concord_events::{Remembered, WakeDecided, Weighed};
-use concord_wire::{AgentId, Recipient};
+use concord_wire::{AgentId, CaseId, Recipient};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How many messages a window has at most.
@@ -16,6 +16,36 @@ pub const WINDOW_MAX: usize = 20;
 pub const WINDOWS_MAX: usize = 64;
 
 type Numbered = (u64, Arc<Remembered>);
+
+/// The windows of a conversation. Cases and threads have one space of ids, and whoever opens a case chooses its id: of what is said in a thread
+/// nothing is seen in a case with the id of that thread, nor the other way round.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ConversationWindows {
+    in_case: Windows,
+    in_thread: Windows,
+}
+
+impl ConversationWindows {
+    /// The windows of the case; of the thread where there is none.
+    pub fn at(&self, case: Option<&CaseId>) -> &Windows {
+        match case {
+            Some(_) => &self.in_case,
+            None => &self.in_thread,
+        }
+    }
+
+    pub(super) fn at_mut(&mut self, case: Option<&CaseId>) -> &mut Windows {
+        match case {
+            Some(_) => &mut self.in_case,
+            None => &mut self.in_thread,
+        }
+    }
+
+    /// About how many bytes they take. A message that several have in their windows counts as often.
+    pub fn bytes_about(&self) -> usize {
+        self.in_case.bytes_about() + self.in_thread.bytes_about()
+    }
+}
 
 /// The windows of all agents of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,6 +81,12 @@ impl Windows {
         let number = self.next();
         self.joined.insert(agent.clone(), number);
         self.add(agent, &(number, Arc::new(briefing.clone())));
+    }
+
+    fn bytes_about(&self) -> usize {
+        let messages = self.own.values().flatten().chain(&self.to_all);
+        let sizes = messages.map(|(_, message)| message.text.len() + 256);
+        sizes.sum::<usize>() + self.joined.len() * 64
     }
 
     /// Those who have joined later.

@@ -21,7 +21,7 @@ use concord_events::{
     AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, SilenceBounds,
     StoredEvent,
 };
-use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
+use concord_wire::payload::{AgentJoined, AgentStatus, CARD_BYTES_MAX, Card, StatusReport};
 use concord_wire::{AgentId, Fault, MessageId, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,7 +32,7 @@ use crate::aggregates::case::reused_message_id;
 use crate::aggregates::review_queue::Recent;
 use crate::digest::digest;
 use crate::effect::Effect;
-use crate::machine::{Carry, Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine, forgetting};
 
 pub mod liveness;
 pub mod silence;
@@ -141,6 +141,10 @@ impl Machine for AgentMachine {
 
     // Its status changes around each task, for as long as it is there.
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
+    fn state_bytes_max(_: &AgentState) -> usize {
+        forgetting(CARD_BYTES_MAX)
+    }
 
     fn decide(state: &AgentState, context: &Context, input: &AgentInput) -> Decision<AgentEvent> {
         if let Some(earlier) = state.causes.get(&context.cause) {

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::{CaseEvent, DecisionChanged, OutcomeKnown, StoredEvent};
-use concord_wire::payload::{ConflictOutcome, Position, Resolution, Status};
+use concord_wire::payload::{ConflictOutcome, Resolution, Status};
 use concord_wire::{AgentId, DebateId};
 
 use super::case::{CaseMachine, CaseState, FINDING};
 use super::debate::DebateState;
 use crate::machine::Machine;
 use crate::rules::precedent;
-use crate::rules::proved::holds;
+use crate::rules::proved::was_right;
 
 /// What a new version of a decision means for somebody who answers for the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,21 +34,23 @@ pub fn of_change(
     let mut concerned = BTreeMap::new();
     let mut state = CaseState::default();
     for record in before {
-        if let Some(name) = behind(&record.event, debate_id) {
+        for name in behind(&record.event, debate_id) {
             concerned.insert(name.clone(), Concern::Answers);
         }
         CaseMachine::apply(&mut state, record.clone());
     }
     if let Some(stood) = stood(&state, &changed.outcome)
-        && let Some(ruled) = &stood.ruled_by
         && !is_same(
             stood.resolution.as_ref(),
             changed.outcome.resolution.as_ref(),
         )
     {
-        concerned.insert(ruled.expert.clone(), Concern::Overridden);
+        for name in ruled_by(stood) {
+            concerned.insert(name.clone(), Concern::Overridden);
+        }
     }
-    if let Some(by) = &changed.change.by {
+    let change = &changed.change;
+    for by in change.first_reviewer.iter().chain(&change.by) {
         concerned.remove(by);
     }
     concerned
@@ -56,27 +58,32 @@ pub fn of_change(
 
 /// Who answers for what this event decides. Reviews of the debate that has changed the decision are
 /// what changed it.
-fn behind<'a>(event: &'a CaseEvent, changed_by: &DebateId) -> Option<&'a AgentId> {
+fn behind<'a>(event: &'a CaseEvent, changed_by: &DebateId) -> Vec<&'a AgentId> {
     match event {
         CaseEvent::DebateSettled(settled) => ruled_by(&settled.outcome),
-        CaseEvent::Decided(decided) => decided.last.as_ref().and_then(ruled_by),
+        CaseEvent::Decided(decided) => decided.last.as_ref().map(ruled_by).unwrap_or_default(),
         CaseEvent::DecisionChanged(changed) => ruled_by(&changed.outcome),
-        CaseEvent::ReviewRecorded(recorded) => Some(&recorded.heard.agent_id)
-            .filter(|_| recorded.review.debate_id.as_ref() != Some(changed_by)),
-        CaseEvent::GateReviewed(reviewed) => {
-            Some(&reviewed.heard.agent_id).filter(|_| reviewed.debate_id != *changed_by)
+        CaseEvent::ReviewRecorded(recorded)
+            if recorded.review.debate_id.as_ref() != Some(changed_by) =>
+        {
+            vec![&recorded.heard.agent_id]
         }
-        CaseEvent::GatePassed(passed) => Some(&passed.heard.agent_id),
-        _ => None,
+        CaseEvent::GateReviewed(reviewed) if reviewed.debate_id != *changed_by => {
+            vec![&reviewed.heard.agent_id]
+        }
+        CaseEvent::GatePassed(passed) => vec![&passed.heard.agent_id],
+        _ => Vec::new(),
     }
 }
 
-/// Who has ruled. An operator who cancels decides nothing.
-fn ruled_by(outcome: &ConflictOutcome) -> Option<&AgentId> {
+/// Who has ruled, at a gate that wants two reviewers both. An operator who cancels decides nothing.
+fn ruled_by(outcome: &ConflictOutcome) -> Vec<&AgentId> {
     let ruled = outcome.ruled_by.as_ref();
-    ruled
-        .filter(|_| outcome.status != Status::Cancelled)
-        .map(|ruled| &ruled.expert)
+    let ruled = ruled.filter(|_| outcome.status != Status::Cancelled);
+    ruled.map_or_else(Vec::new, |ruled| {
+        let first = ruled.first_reviewer.iter();
+        first.chain([&ruled.expert]).collect()
+    })
 }
 
 /// The outcome that this one replaces: the latest of the debates that it takes up again, and of all about the same subject. Without effect
@@ -109,16 +116,14 @@ fn is_same(one: Option<&Resolution>, other: Option<&Resolution>) -> bool {
     )
 }
 
-/// Whose ruling in this debate was another than what proved right; `None` where nobody ruled, or
-/// rightly, or where it is they who say so.
-pub fn of_outcome<'a>(debate: &'a DebateState, known: &OutcomeKnown) -> Option<&'a AgentId> {
-    let (opened, outcome) = (debate.opened.as_ref()?, debate.outcome.as_ref()?);
-    let (name, resolution) = (ruled_by(outcome)?, outcome.resolution.as_ref()?);
-    let ruled = Position {
-        position: resolution.position.clone(),
-        value: resolution.value.clone(),
-        ..debate.positions.first()?.clone()
+/// Whose ruling in this debate was another than what proved right; nobody's where nobody ruled, or rightly, or in words that state no value, and
+/// not theirs who say so.
+pub fn of_outcome<'a>(debate: &'a DebateState, known: &OutcomeKnown) -> Vec<&'a AgentId> {
+    let (Some(opened), Some(outcome)) = (&debate.opened, &debate.outcome) else {
+        return Vec::new();
     };
-    let was_right = holds(opened, &ruled, &known.position, known.value.as_ref());
-    Some(name).filter(|name| !was_right && **name != known.heard.agent_id)
+    let is_wrong = was_right(opened, outcome, known) == Some(false);
+    let mut names = ruled_by(outcome);
+    names.retain(|name| is_wrong && **name != known.heard.agent_id);
+    names
 }

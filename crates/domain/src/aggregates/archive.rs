@@ -20,7 +20,7 @@ use concord_events::{
 };
 use concord_wire::{CaseId, Timestamp, Token};
 
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Context, Decision, Ignored, Machine, forgetting};
 
 /// The state machine of the archive.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +76,15 @@ impl Machine for ArchiveMachine {
     type State = ArchiveState;
     type Event = ArchiveEvent;
     type Input = ArchiveInput;
+
+    fn state_bytes_max(state: &ArchiveState) -> usize {
+        let segments = state
+            .last
+            .iter()
+            .chain(state.waiting.values().map(|one| &one.sealed));
+        let cases = segments.flat_map(|segment| &segment.cases);
+        forgetting(cases.map(|case| 256 + 128 * case.aggregates.len()).sum())
+    }
 
     fn decide(state: &ArchiveState, _: &Context, input: &ArchiveInput) -> Decision<ArchiveEvent> {
         let event = match input {

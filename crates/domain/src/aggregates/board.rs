@@ -26,7 +26,7 @@ use serde_json::json;
 
 use super::heard_before::HeardBefore;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Machine};
+use crate::machine::{Context, Decision, Machine, forgetting};
 
 /// Most entries of a board.
 pub const ENTRIES_MAX: usize = 256;
@@ -115,6 +115,12 @@ impl Machine for BoardMachine {
     type State = BoardState;
     type Event = BoardEvent;
     type Input = BoardInput;
+
+    fn state_bytes_max(state: &BoardState) -> usize {
+        let values = usize::try_from(state.bytes()).unwrap_or(usize::MAX);
+        let others = state.entries.len() * 256 + state.causes.len() * 192;
+        forgetting(values.saturating_add(others))
+    }
 
     fn decide(state: &BoardState, _: &Context, input: &BoardInput) -> Decision<BoardEvent> {
         let BoardInput::Put(received) = input;

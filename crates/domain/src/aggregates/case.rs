@@ -65,6 +65,7 @@ mod membership;
 mod opening;
 mod outcome;
 mod package;
+mod passed;
 mod reviewers;
 mod shown;
 mod standing;
@@ -81,10 +82,11 @@ pub use joining::{SharedNow, sent_bytes};
 pub(crate) use log::confidence as confidence_of;
 pub use log::entry_faults;
 pub use membership::{
-    Sharing, check_member, everyone_in, is_told_together, told_alone, written_in,
+    Sharing, check_member, everyone_in, heard_in_time, is_told_together, told_alone, written_in,
 };
 pub use opening::PARTICIPANTS_MAX;
 pub use package::{DecisionPackage, VersionNote, package};
+pub use passed::{PassedGate, gates_passed};
 pub use reviewers::may_review_still;
 pub use shown::digest_of_shown;
 pub use standing::Beside;

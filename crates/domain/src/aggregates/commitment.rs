@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heard_before::HeardBefore;
 use crate::effect::Effect;
-use crate::machine::{Carry, Context, Decision, Machine};
+use crate::machine::{Carry, Context, Decision, Machine, forgetting};
 
 mod decide;
 mod effects;
@@ -142,6 +142,11 @@ impl Machine for CommitmentMachine {
 
     // Outside cases a lease is renewed twice a minute, for as long as its holder works.
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(2));
+
+    fn state_bytes_max(state: &CommitmentState) -> usize {
+        let leases = state.leases.len() + state.outside.len();
+        forgetting(leases * 1_024 + state.causes.len() * 192)
+    }
 
     fn decide(
         state: &CommitmentState,

@@ -66,6 +66,7 @@ pub use input::{
     AnswerMessage, Command, DebateInput, LadderMessage, MessageBody, Opening, OutcomeMessage,
     PriorKnowledge,
 };
+pub use recount::counted_vote;
 pub(crate) use signed::{review_differences, ruling_differences};
 pub use state::{DebateState, Ladder, MemorySyncState, RoundAnswer};
 

@@ -13,7 +13,7 @@ use concord_wire::Token;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::evidence::digest_of;
-use crate::machine::{Carry, Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine, forgetting};
 
 /// The state machine of the head.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,10 @@ impl Machine for HeadMachine {
     type Input = Advance;
 
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
+    fn state_bytes_max(_: &HeadState) -> usize {
+        forgetting(0)
+    }
 
     fn decide(state: &HeadState, _: &Context, Advance(head): &Advance) -> Decision<HeadEvent> {
         if wrong_place(state, head).is_some() {

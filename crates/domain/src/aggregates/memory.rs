@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use super::case::reused_message_id;
 use super::review_queue::Recent;
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Context, Decision, Ignored, Machine, forgetting};
 use crate::rules::alerting::{self, Known, TopicHistory, Watched};
 
 /// How many messages are remembered, to recognise a repetition.
@@ -107,6 +107,17 @@ impl Machine for MemoryMachine {
     type State = MemoryState;
     type Event = MemoryEvent;
     type Input = MemoryInput;
+
+    fn state_bytes_max(state: &MemoryState) -> usize {
+        let sizes = state.topics.iter().map(|(topic, entry)| {
+            let bytes = usize::try_from(entry.listing.bytes).unwrap_or(usize::MAX);
+            let history = state.histories.get(topic);
+            let history = history.map_or(0, |history| history.bytes_about(bytes));
+            bytes.saturating_add(history).saturating_add(512)
+        });
+        let topics = sizes.fold(0, usize::saturating_add);
+        forgetting(topics.saturating_add(state.causes.len() * 128))
+    }
 
     fn decide(
         state: &MemoryState,

@@ -26,7 +26,7 @@ use concord_events::{
 use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Carry, Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine, forgetting};
 
 /// How long nobody is told again that a quota is used up, in milliseconds: whoever floods is refused thousands of times.
 pub const TELL_AGAIN_MS: u64 = 3_600_000;
@@ -132,6 +132,13 @@ impl Machine for OpenerMachine {
     type Input = OpenerInput;
 
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
+    fn state_bytes_max(state: &OpenerState) -> usize {
+        let places = state.cases.len() + state.tasks.len();
+        let challenges = state.held(QuotaKind::Challenges);
+        let challenges = usize::try_from(challenges).unwrap_or(usize::MAX);
+        forgetting(places.saturating_add(challenges).saturating_mul(192))
+    }
 
     fn decide(
         state: &OpenerState,

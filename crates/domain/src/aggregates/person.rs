@@ -17,7 +17,7 @@ use concord_events::{PersonEvent, PersonRegistered, PersonResumed, PersonSuspend
 use concord_wire::payload::{PersonRecord, Role};
 use concord_wire::{AgentId, Fault, Timestamp};
 
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Context, Decision, Ignored, Machine, forgetting};
 use crate::rules::size_budget::check_reason;
 
 mod authority;
@@ -91,6 +91,10 @@ impl Machine for PersonMachine {
     type State = PersonState;
     type Event = PersonEvent;
     type Input = PersonInput;
+
+    fn state_bytes_max(_: &PersonState) -> usize {
+        forgetting(0)
+    }
 
     fn decide(state: &PersonState, _: &Context, input: &PersonInput) -> Decision<PersonEvent> {
         match input {

@@ -23,8 +23,9 @@ use std::collections::BTreeSet;
 use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent, PrecedentMatter};
 use concord_wire::{DebateId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine, forgetting};
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::rule_of;
 use crate::rules::precedent::{is_like, like};
@@ -38,7 +39,7 @@ pub const DEBATES_MAX: usize = 20;
 pub struct PrecedentMachine;
 
 /// The state of a precedent.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PrecedentState {
     /// One entry for each debate, the oldest first; entries of one instant in the order of their
     /// arrival.
@@ -114,6 +115,19 @@ pub fn alike<'a>(
     found
 }
 
+/// The same without the debates of a case's own, which are no earlier decisions to that case.
+pub fn alike_elsewhere<'a>(
+    matter: &PrecedentMatter,
+    (exact, field): (&'a PrecedentState, &'a PrecedentState),
+    own: &BTreeSet<DebateId>,
+    most: usize,
+) -> Vec<&'a Precedent> {
+    let mut found = alike(matter, exact, field, usize::MAX);
+    found.retain(|one| !own.contains(&one.debate_id));
+    found.truncate(most);
+    found
+}
+
 /// The id of the precedent for conflicts of this kind about this subject. Spellings of the subject
 /// that compare as equal give the same id.
 pub fn id_of(kind: ConflictType, subject: &str) -> Token {
@@ -133,6 +147,13 @@ impl Machine for PrecedentMachine {
     type State = PrecedentState;
     type Event = PrecedentEvent;
     type Input = Precedent;
+
+    // 20 entries count, for as long as there are debates like these.
+    const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
+    fn state_bytes_max(state: &PrecedentState) -> usize {
+        forgetting(state.entries.len() * 4_096)
+    }
 
     fn decide(state: &PrecedentState, _: &Context, input: &Precedent) -> Decision<PrecedentEvent> {
         if let Err(fault) = input.check(POINTER) {

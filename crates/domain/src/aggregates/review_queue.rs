@@ -78,7 +78,7 @@ pub use state::{Holder, QueueState, QueuedDebate, RegisteredExpert};
 pub use verify::{decide_again, over_capacity};
 pub use waiting::{Place, Waiting};
 
-use crate::machine::{Context, Decision, Machine};
+use crate::machine::{Context, Decision, Machine, forgetting};
 
 /// Most experts of an installation.
 pub const EXPERTS_MAX: usize = 1_000;
@@ -169,6 +169,12 @@ impl Machine for ReviewQueueMachine {
     type State = QueueState;
     type Event = ReviewQueueEvent;
     type Input = QueueInput;
+
+    fn state_bytes_max(state: &QueueState) -> usize {
+        let places = state.experts.len() + state.debates.len();
+        let remembered = state.finished.len() + state.causes.len() + state.followed.len();
+        forgetting(places * 2_048 + remembered * 128)
+    }
 
     fn decide(
         state: &QueueState,

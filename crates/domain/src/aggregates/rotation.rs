@@ -15,7 +15,7 @@ use concord_wire::{AgentId, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::aggregates::review_queue::Recent;
-use crate::machine::{Carry, Context, Decision, Ignored, Machine};
+use crate::machine::{Carry, Context, Decision, Ignored, Machine, forgetting};
 
 /// How many turns are remembered, to recognise a task that is handled again.
 const TURNS_MAX: usize = 1_024;
@@ -69,6 +69,10 @@ impl Machine for RotationMachine {
     type Input = Turn;
 
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
+
+    fn state_bytes_max(state: &RotationState) -> usize {
+        forgetting(state.turns.len() * 128)
+    }
 
     fn decide(state: &RotationState, _: &Context, turn: &Turn) -> Decision<RotationEvent> {
         if state.turns.contains(&turn.task_id) {

@@ -33,7 +33,7 @@ mod state;
 pub use state::{OBSERVATIONS_MAX, TrackRecordState};
 
 use crate::effect::Effect;
-use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::machine::{Context, Decision, Ignored, Machine, forgetting};
 use crate::rules::credibility;
 use state::Origin;
 
@@ -94,6 +94,10 @@ impl Machine for TrackRecordMachine {
     type State = TrackRecordState;
     type Event = TrackRecordEvent;
     type Input = Observe;
+
+    fn state_bytes_max(state: &TrackRecordState) -> usize {
+        forgetting(state.observations().len() * 512)
+    }
 
     fn decide(
         state: &TrackRecordState,

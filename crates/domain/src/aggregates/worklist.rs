@@ -109,7 +109,10 @@ impl Machine for WorklistMachine {
     const CARRY: Option<Carry<Self::State>> = Some(Carry::as_json(1));
 
     // Places are taken and given back: of most events nothing is left.
-    const STATE_BYTES_MAX: usize = 4 << 10;
+    fn state_bytes_max(state: &WorklistState) -> usize {
+        let places = state.held.len() + state.waiting.len();
+        places.saturating_mul(128).max(4 << 10)
+    }
 
     fn decide(
         state: &WorklistState,

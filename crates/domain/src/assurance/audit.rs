@@ -34,7 +34,7 @@ use dead::{DeadLetters, Position};
 use decisions::Decisions;
 use effects::Effects;
 use findings::Findings;
-pub use input::{Content, Dead, Ending, RawEvent, StoredMessage};
+pub use input::{Content, Dead, Ending, RawEvent, Settled, StoredMessage};
 use lifecycle::Aggregates;
 use log::Logs;
 use no_message_lost::UnusedMessages;
@@ -265,8 +265,7 @@ impl Auditor {
         };
         let counts = &mut self.counts;
         if let Some(from) = from {
-            self.effects
-                .message(counts, from, envelope, stored.sequence);
+            self.effects.message(counts, from, envelope, &position);
             if envelope.message_type == MessageType::Error {
                 self.letters.over_rate_limit(from, envelope);
             }
@@ -329,14 +328,13 @@ impl Auditor {
         self.aggregates.finish(&mut counts, ending);
         self.timing.finish(&mut counts, ending);
         self.effects.finish(&mut counts, ending);
-        if ending.quiescent {
-            self.findings.finish(&mut counts, &self.letters);
-            self.decisions.finish(&mut counts);
-            self.unused
-                .finish(&mut counts, &self.aggregates, &self.letters);
-        }
+        let (letters, settled) = (&self.letters, &ending.settled);
+        self.findings.finish(&mut counts, letters, settled);
+        self.decisions.finish(&mut counts, settled);
+        self.unused
+            .finish(&mut counts, &self.aggregates, letters, settled);
         Report {
-            invariants: counts.checked(ending.quiescent),
+            invariants: counts.checked(settled),
             events: self.events,
             messages: self.messages,
             dead: self.dead,

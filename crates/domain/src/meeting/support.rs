@@ -13,7 +13,7 @@ use super::Dispute;
 use super::calibration::CalibratedFinding;
 use super::history::{EarlierDecision, all};
 use crate::aggregates::case::DecisionPackage;
-use crate::rules::conflict_type::recommendation_word;
+use crate::rules::conflict_type::{is_abstention, recommendation_word};
 use crate::rules::credibility::{Z, wilson};
 use crate::rules::precedent::rate;
 
@@ -124,6 +124,11 @@ fn options(
                 .push(finding);
         }
     }
+    // As in the result of the case: whoever abstains recommends that only where nobody recommends anything else.
+    let is_option = |name: &String| !is_abstention(policy, name);
+    if held.keys().any(is_option) {
+        held.retain(|name, _| is_option(name));
+    }
     let distances = distances(policy, held.keys());
     let option = |(name, holders): (String, Vec<&CalibratedFinding>)| {
         let calibrated: f64 = holders.iter().map(|finding| finding.calibrated).sum();
@@ -160,7 +165,8 @@ fn proved(policy: &Policy, option: &str, earlier: &[&EarlierDecision]) -> Succes
         let proved = one.proved.as_deref().map(word)?;
         let was_chosen = word(&one.position) == option;
         let was_right = proved == option || was_chosen && one.was_right == Some(true);
-        (was_chosen || was_right).then_some(was_right)
+        let is_wrong = was_chosen && one.was_right == Some(false);
+        (was_right || is_wrong).then_some(was_right)
     };
     rate(earlier.iter().filter_map(of_option))
 }

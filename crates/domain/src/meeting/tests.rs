@@ -283,6 +283,21 @@ fn options_are_the_words_of_the_policy_s_vocabulary() {
 }
 
 #[test]
+fn whoever_abstains_speaks_for_an_option_only_where_nobody_recommends_one() {
+    for (ann, ben, expected) in [
+        ("sign", "cannot tell", "sign"),
+        ("unknown", "unknown", "unknown"),
+    ] {
+        let findings = [("ann", 0.6, ann), ("ben", 0.9, ben)];
+        let case = case(&findings, Some(50.0), expected);
+        let rules = case.policy.clone();
+        let ours = meeting_package(case, sources(Vec::new())).recommendation;
+        assert_eq!(ours.risk_adjusted.as_deref(), Some(expected), "{ours:?}");
+        assert_eq!((ours.options.len(), ours.differs(&rules)), (1, false));
+    }
+}
+
+#[test]
 fn what_proved_right_before_speaks_for_an_option() {
     let past = vec![
         earlier("d-9", "reject", Some("sign"), 900),

@@ -9,7 +9,7 @@
 //! | `beyond_percentile` | the number has been beyond the percentile for longer than the time, and was not at the      |
 //! |                     | version before                                                                              |
 //!
-//! Values are compared as everywhere: numbers by their unit, texts without regard to case and spacing. `null`, a blank text and a member
+//! Values are compared as everywhere: numbers by their unit, as in estimates, which is how the unit of a rule is read; texts without regard to case and spacing. `null`, a blank text and a member
 //! that is not there are no value: nothing is fulfilled by them, and what is written next is a first version.
 //!
 //! **Bounds.** Of a topic the last 512 numbers are looked at, of each of its first eight members that are numbers; for percentiles 128
@@ -29,7 +29,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, Timestamp, Token};
 use serde_json::{Map, Value, json};
 
-use super::canonical::{self, Canonical, canonical, canonical_estimate, with_unit};
+use super::canonical::{self, Canonical, canonical_estimate, with_unit};
 use crate::text::{beginning, one_line};
 
 mod history;
@@ -139,7 +139,8 @@ fn because<'a>(
         }
         _ => before,
     };
-    let is_changed = old.is_some_and(|old| canonical(old, None) != canonical(new, None));
+    let is_changed =
+        old.is_some_and(|old| canonical_estimate(old, None) != canonical_estimate(new, None));
     let (because, from) = match &rule.when {
         AlertTrigger::Changed {} if is_changed => ("it has changed".to_owned(), None),
         AlertTrigger::ConfidenceAbove { confidence } if is_changed => {
@@ -188,7 +189,7 @@ fn because<'a>(
 }
 
 fn number_of(value: &Value) -> Option<f64> {
-    match canonical(value, None) {
+    match canonical_estimate(value, None) {
         Canonical::Number { value, .. } => Some(value),
         _ => None,
     }
@@ -222,7 +223,7 @@ fn series_of(
     new: &Value,
     known: &Known<'_>,
 ) -> Option<(Vec<Number>, Vec<Number>, Number)> {
-    let Canonical::Number { value, dimension } = canonical(new, None) else {
+    let Canonical::Number { value, dimension } = canonical_estimate(new, None) else {
         return None;
     };
     let (older, last) = known.history.series(rule.field.as_deref(), &dimension);
@@ -251,7 +252,7 @@ fn moved(
     };
     let Canonical::Number {
         dimension: of_new, ..
-    } = canonical(new, None)
+    } = canonical_estimate(new, None)
     else {
         return None;
     };

@@ -35,7 +35,7 @@ pub(crate) use estimate::{
 pub(crate) use factual::escaped;
 pub(crate) use recommendation::{is_abstention, word as recommendation_word};
 pub(crate) use risk_score::score;
-pub(crate) use said::check_party;
+pub(crate) use said::{check_party, number_of};
 pub(crate) use severity::severity;
 
 /// The subject of conflicts and challenges about the risk score.

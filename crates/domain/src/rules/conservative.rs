@@ -111,6 +111,12 @@ pub fn rule_in_words(
         .unwrap_or_else(|| HIGHEST_IS_CAUTIOUS.to_owned())
 }
 
+/// Whether there is a rule about this subject by which of two values like this one is the more cautious one.
+pub(crate) fn has_rule(kind: ConflictType, subject: &str, policy: &Policy, value: &Value) -> bool {
+    let names = rule_about(kind, subject, [value]).metrics(subject);
+    policys_rule(&names, policy).is_some() || usual_rule(&names).is_some()
+}
+
 /// The policy's rule for the nearest of these names, and that name.
 fn policys_rule<'n>(names: &'n [String], policy: &Policy) -> Option<(&'n str, CautionRule)> {
     names.iter().find_map(|name| {

@@ -89,6 +89,17 @@ pub fn precedent_of(
 ) -> Option<Precedent> {
     let chosen = outcome.resolution.as_ref()?;
     let matter = matter_of(opened);
+    let proved = |known: &OutcomeKnown| {
+        let was_right = was_right(opened, outcome, known);
+        ProvedPosition {
+            position: truncate::topic(&known.position),
+            value: known.value.as_ref().map(truncate::value),
+            was_chosen: was_right == Some(true),
+            is_undecided: was_right.is_none(),
+            side: side(&outcome.positions, known.value.as_ref()),
+            explanation: truncate::topic(&known.explanation),
+        }
+    };
     Some(Precedent {
         debate_id: outcome.conflict_id.clone(),
         topic: opened.conflict.topic.clone(),
@@ -97,13 +108,7 @@ pub fn precedent_of(
         status: outcome.status.as_str().to_owned(),
         at: outcome.resolved_at,
         matter: limits::fits(&matter).then_some(matter),
-        proved: known.map(|known| ProvedPosition {
-            position: truncate::topic(&known.position),
-            value: known.value.as_ref().map(truncate::value),
-            was_chosen: was_right(opened, outcome, known) == Some(true),
-            side: side(&outcome.positions, known.value.as_ref()),
-            explanation: truncate::topic(&known.explanation),
-        }),
+        proved: known.map(proved),
     })
 }
 
@@ -181,7 +186,7 @@ pub fn guidance_of(opened: &DebateOpened, positions: &[Position]) -> Option<Prec
             proved().map(|proved| holds(opened, position, &proved.position, proved.value.as_ref())),
         ),
     };
-    let chosen = rate(proved().map(|proved| proved.was_chosen));
+    let chosen = rate(proved().filter_map(ProvedPosition::was_right));
     Some(PrecedentGuidance {
         found: count(like.len()),
         lower: lower.filter(|rate| rate.known > 0),

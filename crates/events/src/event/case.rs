@@ -344,6 +344,9 @@ pub struct Confirmed {
     pub reasoning: Option<String>,
     /// The confidence of the finding with all its confirmations.
     pub strengthened: f64,
+    /// Whether findings were still collected, and so are secret: whoever has confirmed is not told then how sure the author is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub while_collecting: bool,
 }
 
 /// Contents of `estimate_noted`.

@@ -364,7 +364,7 @@ mod tests {
                 .iter()
                 .filter(|name| name.contains("-email-") || name.contains("-webhook-"))
                 .count(),
-            20
+            24
         );
         assert!(
             names.contains(&"agent-adapter-email-debate-assigned".to_owned()),

@@ -30,7 +30,7 @@ use super::installation::{self, processor_times};
 use super::measurements::Options;
 use super::numbers::round;
 use super::process::{peak_mb, resident_mb};
-use super::{broker_schedules, subjects};
+use super::{aims, broker_schedules, subjects};
 
 pub(super) use lateness::Lateness;
 
@@ -48,6 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) struct DeadlinesReport {
     /// Debates open, each with a deadline at that instant.
     pub(super) debates: usize,
+    /// Processes of each service.
+    pub(super) replicas: usize,
     /// From the first to the last of these deadlines, in milliseconds.
     pub(super) spread_ms: u64,
     /// The broker alone: bare schedules, delivered to a durable consumer.
@@ -66,12 +68,17 @@ pub(super) struct DeadlinesReport {
     pub(super) cpu_seconds: BTreeMap<String, f64>,
     /// How often a limit of the services intervened.
     pub(super) limited: u64,
+    /// What is wanted, and whether it is so.
+    pub(super) aims: Vec<aims::Aim>,
 }
 
 /// Opens the debates, waits for the instant, and reads from what is stored how late everything was.
-pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
+pub(super) async fn measure(options: &Options, replicas: usize) -> anyhow::Result<DeadlinesReport> {
     let debates = options.open_debates;
-    let plan = installation::unlimited(options, "deadlines");
+    let mut plan = installation::unlimited(options, "deadlines");
+    plan.replicas
+        .values_mut()
+        .for_each(|count| *count *= replicas);
     let installation = installation::start(options, plan).await?;
     let client = async_nats::connect(installation.server_url()).await?;
     let context = jetstream::new(client.clone());
@@ -93,8 +100,9 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport
         let before = before.get(&name).copied().unwrap_or(0.0);
         (name, round(seconds - before))
     });
-    Ok(DeadlinesReport {
+    let mut report = DeadlinesReport {
         debates,
+        replicas,
         spread_ms: measured.spread_ms,
         broker,
         delivered: measured.delivered,
@@ -104,7 +112,10 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport
         peak_mb,
         cpu_seconds: used.collect(),
         limited,
-    })
+        aims: Vec::new(),
+    };
+    report.aims = vec![aims::of_deadlines(&report)];
+    Ok(report)
 }
 
 pub(super) fn now_ms() -> anyhow::Result<u64> {

@@ -194,7 +194,7 @@ pub(super) async fn run(
             "{} deadlines at one instant",
             options.open_debates
         ));
-        deadlines = Some(deadlines::measure(options).await?);
+        deadlines = Some(deadlines::measure(options, 1).await?);
     }
     let mut report = Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),

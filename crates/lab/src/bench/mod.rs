@@ -91,7 +91,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
     /// Measure whole cases with so many processes of each service, one measurement for each number; beside them the raw broker,
-    /// the step, a lone case and an orchestrator written by hand. With --long and --tasks one number.
+    /// the step, a lone case and an orchestrator written by hand. With --long, --tasks and --deadlines-only one number.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=32))]
     replicas: Vec<u8>,
     /// What the five agents are written in, `python` or `rust`; the lone case always has the fastest. With --tasks how many agents
@@ -121,8 +121,9 @@ pub(crate) struct BenchArgs {
     /// Debates whose deadlines are due at one instant.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     debates: u32,
-    /// Measure nothing but these deadlines.
-    #[arg(long, group = "only", conflicts_with = "replicas")]
+    /// Measure nothing but these deadlines; with --replicas so many processes of each service, of which others stand by unless
+    /// --set work.standby=false.
+    #[arg(long, group = "only")]
     deadlines_only: bool,
     /// Measure nothing but how long ten quiet agents wait for answers alone, while as much is stored that nobody reads, and
     /// while another floods.
@@ -219,7 +220,7 @@ impl BenchArgs {
             [] => Ok(1),
             [replicas] => Ok(usize::from(replicas)),
             _ => Err(Failure::usage(
-                "--long and --tasks run on one installation; give --replicas one number, for example --replicas 2",
+                "--long, --tasks and --deadlines-only run on one installation; give --replicas one number, for example --replicas 2",
             )),
         }
     }
@@ -312,8 +313,10 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         return result(report.limited);
     }
     if args.deadlines_only {
-        let report = deadlines::measure(&options).await.map_err(failed)?;
-        show(args.json, &report, print::deadlines)?;
+        let replicas = args.one_number()?;
+        let report = deadlines::measure(&options, replicas);
+        let report = report.await.map_err(failed)?;
+        show(args.json, &report, print::deadlines_only)?;
         return result(report.limited);
     }
     if args.flood {

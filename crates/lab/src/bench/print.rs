@@ -296,7 +296,12 @@ pub(super) fn flood(report: &FloodReport) {
     super::attacks::print(attacks);
 }
 
-pub(super) fn deadlines(report: &DeadlinesReport) {
+pub(super) fn deadlines_only(report: &DeadlinesReport) {
+    deadlines(report);
+    aims(&report.aims);
+}
+
+fn deadlines(report: &DeadlinesReport) {
     let DeadlinesReport {
         debates, spread_ms, ..
     } = report;

@@ -8,6 +8,8 @@
 pub(crate) struct DeliveryInfo<'a> {
     /// The stream that keeps it.
     pub(crate) stream: &'a str,
+    /// The consumer that is given it.
+    pub(crate) consumer: &'a str,
     /// How often it was delivered, this time included.
     pub(crate) deliveries: u64,
     /// Its sequence in the stream.
@@ -31,12 +33,13 @@ impl<'a> DeliveryInfo<'a> {
         let rest = subject.strip_prefix(ACKNOWLEDGEMENTS)?;
         let named = rest.split('.').count() > TOKENS;
         let mut tokens = rest.split('.').skip(if named { 2 } else { 0 });
-        let (stream, _consumer) = (tokens.next()?, tokens.next()?);
+        let (stream, consumer) = (tokens.next()?, tokens.next()?);
         let mut number = || tokens.next()?.parse::<u64>().ok();
         let (deliveries, sequence, _in_consumer, stored, waiting) =
             (number()?, number()?, number()?, number()?, number()?);
         Some(Self {
             stream,
+            consumer,
             deliveries,
             sequence,
             stored_nanos: stored.into(),
@@ -53,6 +56,7 @@ mod tests {
     fn both_forms_are_read_and_nothing_else() {
         let info = Some(DeliveryInfo {
             stream: "S",
+            consumer: "inbox",
             deliveries: 2,
             sequence: 40,
             stored_nanos: 1_700_000_000_123_456_789,

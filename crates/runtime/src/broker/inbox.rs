@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
+use async_nats::jetstream::{AckKind, ErrorCode};
 use concord_wire::AgentId;
 use concord_wire::subject::{Lane, RegisteredInbox};
 
+use crate::broker::delivery_info::{ACKNOWLEDGEMENTS, DeliveryInfo};
 use crate::broker::{Broker, Operation, Unavailable};
 
 /// What the agent does not acknowledge within this time comes again.
@@ -59,6 +60,37 @@ impl Broker {
             }
         }
         Ok(())
+    }
+
+    /// Tells the broker what an agent says of a delivery from one of its inboxes, by the reply subject of the delivery: whether it was one.
+    ///
+    /// The agent may not tell it itself. What it acknowledges with a reply subject of its choice the broker answers there with an empty
+    /// message, which is a valid request to JetStream (`docs/adr/0116`).
+    pub async fn acknowledge_for(
+        &self,
+        agent: &AgentId,
+        delivery: &str,
+        kind: AckKind,
+    ) -> Result<bool, async_nats::PublishError> {
+        if !self.is_from_inbox(agent, delivery) {
+            return Ok(false);
+        }
+        self.acknowledge(delivery.into(), kind).await?;
+        Ok(true)
+    }
+
+    fn is_from_inbox(&self, agent: &AgentId, delivery: &str) -> bool {
+        let is_token = |token: &str| {
+            let mut bytes = token.bytes();
+            !token.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
+        };
+        let named = delivery.strip_prefix(ACKNOWLEDGEMENTS).unwrap_or_default();
+        let info = DeliveryInfo::parse(delivery).filter(|_| named.split('.').all(is_token));
+        info.is_some_and(|info| {
+            self.inboxes(agent).any(|one| {
+                (one.stream.as_str(), one.consumer.as_str()) == (info.stream, info.consumer)
+            })
+        })
     }
 
     fn inboxes(&self, agent: &AgentId) -> impl Iterator<Item = RegisteredInbox> {

@@ -159,6 +159,18 @@ pub async fn first_since(
     Ok(found.map(|found| found.sequence))
 }
 
+/// When the first message from `sequence` on was stored whose subject matches, in the stream of this name; none where there is none.
+pub async fn stored_at(
+    broker: &Broker,
+    stream: &str,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<Timestamp>, Unavailable> {
+    let found = raw_message::next(broker, stream, filter, sequence).await;
+    let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
+    Ok(found.map(|found| Timestamp::parse(&found.time).unwrap_or_default()))
+}
+
 /// What is read of a stream.
 #[derive(Clone, Copy)]
 struct Part<'a> {
@@ -169,6 +181,8 @@ struct Part<'a> {
     most: usize,
     /// The last message that is to be read, if it is not removed meanwhile.
     last: Option<Place>,
+    /// Whether the bodies are left out.
+    headers_only: bool,
 }
 
 impl Part<'_> {
@@ -181,6 +195,7 @@ impl Part<'_> {
             ack_policy: AckPolicy::None,
             inactive_threshold: IDLE,
             memory_storage: true,
+            headers_only: self.headers_only,
             ..pull::Config::default()
         }
     }
@@ -199,6 +214,7 @@ pub async fn read(
         filters: &[],
         most: usize::MAX,
         last: last(broker, kind, &[]).await?,
+        headers_only: false,
     };
     let mut next = first;
     loop {
@@ -229,6 +245,27 @@ pub async fn read_matching(
     kind: StreamKind,
     filters: &[String],
     first: u64,
+    each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
+) -> Result<(), Unavailable> {
+    read_part(broker, kind, (filters, false), first, each).await
+}
+
+/// The same without the bodies of the messages, for whoever wants to know on which subjects there are some.
+pub async fn read_headers(
+    broker: &Broker,
+    kind: StreamKind,
+    filters: &[String],
+    first: u64,
+    each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
+) -> Result<(), Unavailable> {
+    read_part(broker, kind, (filters, true), first, each).await
+}
+
+async fn read_part(
+    broker: &Broker,
+    kind: StreamKind,
+    (filters, headers_only): (&[String], bool),
+    first: u64,
     mut each: impl FnMut(LogMessage) -> ControlFlow<()> + Send,
 ) -> Result<(), Unavailable> {
     if filters.is_empty() {
@@ -239,6 +276,7 @@ pub async fn read_matching(
         filters,
         most: usize::MAX,
         last: last(broker, kind, filters).await?,
+        headers_only,
     };
     let mut next = first;
     let read = read_from(broker, part, &mut next, &mut each).await;

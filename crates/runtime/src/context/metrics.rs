@@ -99,6 +99,8 @@ pub struct Metrics {
     pub lateness_seconds: Histogram,
     /// Deadlines that the watchdog had to fire.
     pub watchdog_fired: Counter,
+    /// Deadlines that were applied although what was stored before them was not read.
+    pub deadlines_unread: Counter,
     /// Deadlines this process knows to be open.
     pub deadlines_open: Gauge,
 }
@@ -130,6 +132,7 @@ impl Default for Metrics {
             copies_lost: Family::default(),
             lateness_seconds: Histogram::new(seconds),
             watchdog_fired: Counter::default(),
+            deadlines_unread: Counter::default(),
             deadlines_open: Gauge::default(),
         };
         metrics.register();
@@ -190,7 +193,7 @@ impl Metrics {
         );
         registry.register(
             "dead",
-            "Messages and events given up, by reason; `late` where a message came too late.",
+            "Messages and events given up, by reason; `late` where a message came too late, `unkept` where a letter had no room.",
             self.dead.clone(),
         );
         registry.register(
@@ -274,6 +277,11 @@ impl Metrics {
             "watchdog_fired",
             "Deadlines that the watchdog had to fire.",
             self.watchdog_fired.clone(),
+        );
+        registry.register(
+            "deadlines_unread",
+            "Deadlines that were applied although what was stored before them was not read.",
+            self.deadlines_unread.clone(),
         );
         registry.register(
             "deadlines_open",

@@ -1,8 +1,8 @@
 //! Keeping what could not be processed: the original, byte for byte, or where it is, and why.
 //!
 //! An original of more than a few kilobytes that stays in a stream of messages is not copied: its letter is empty and says where it is.
-//! Letters have no limit of their own. Whoever sends much that is refused would have all of it read and written once more, everybody else
-//! would wait meanwhile, and the copies would fill the room that is kept for decisions.
+//! Whoever sends much that is refused would have all of it read and written once more, everybody else would wait meanwhile, and the copies
+//! would fill the room that is kept for letters.
 
 use concord_events::dead_letter::{DeadReason, header};
 use concord_events::subject::SystemSubject;

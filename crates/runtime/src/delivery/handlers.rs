@@ -177,13 +177,32 @@ impl<P: Ports, M: Machine> Handler for EventHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (aggregate, _) = aggregate_of(&self.context, delivery)?;
         match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
-            Routed::Ignored(reason) => {
-                self.context.count_ignored(reason);
-                Ok(Ack::Acknowledge)
-            }
-            Routed::Step { id, input } => {
+            Routed::Ignored(reason) => Ok(self.ignore(reason)),
+            routed => {
                 let meta = EventMeta::decode(&delivery.payload)?;
-                let cause = self.context.of_event(meta.event_id);
+                self.take(routed, &meta, delivery).await
+            }
+        }
+    }
+}
+
+impl<P: Ports, M: Machine> EventHandler<P, M> {
+    fn ignore(&self, reason: &'static str) -> Ack {
+        self.context.count_ignored(reason);
+        Ack::Acknowledge
+    }
+
+    /// Steps for an event that was read already.
+    pub async fn take(
+        &self,
+        routed: Routed<M::Input>,
+        meta: &EventMeta,
+        delivery: &Delivery,
+    ) -> Result<Ack, HandleError> {
+        match routed {
+            Routed::Ignored(reason) => Ok(self.ignore(reason)),
+            Routed::Step { id, input } => {
+                let cause = self.context.of_event(meta.event_id.clone());
                 step(
                     &self.context,
                     &self.aggregates,
@@ -247,8 +266,19 @@ impl<P: Ports, M: Machine> EffectHandler<P, M> {
 impl<P: Ports, M: Machine> Handler for EffectHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
+        self.take(&record, delivery).await
+    }
+}
+
+impl<P: Ports, M: Machine> EffectHandler<P, M> {
+    /// Publishes what follows from an event that was read already.
+    pub async fn take(
+        &self,
+        record: &StoredEvent<M::Event>,
+        delivery: &Delivery,
+    ) -> Result<Ack, HandleError> {
         let count =
-            effects::deliver::<M>(&self.context.ports, &record, delivery.trace.as_ref()).await?;
+            effects::deliver::<M>(&self.context.ports, record, delivery.trace.as_ref()).await?;
         self.context
             .metrics
             .effects

@@ -15,10 +15,12 @@ use crate::codec::dialect::{plain, to_answer_in};
 use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::delivery::dead_letter::{self, Original};
+use crate::error_chain::ErrorChain;
 use crate::event_store::Error;
 use crate::ports::Ports;
 
 /// Refuses a delivery. Its sender is told first: what is handled again may not be refused again, and what is kept was told.
+/// What an agent has sent is done with then, also where there is no room for its letter.
 pub async fn refuse<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
@@ -28,13 +30,34 @@ pub async fn refuse<P: Ports>(
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
     tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
-    dead_letter::keep(context, delivery, fault, reason, original).await?;
-    // No service has failed to process what came too late, though its letter has the same reason.
-    context.count_dead(match fault.code {
-        ErrorCode::Timeout => "late",
-        _ => reason.as_str(),
-    });
+    match dead_letter::keep(context, delivery, fault, reason, original).await {
+        // No service has failed to process what came too late, though its letter has the same reason.
+        Ok(()) => context.count_dead(match fault.code {
+            ErrorCode::Timeout => "late",
+            _ => reason.as_str(),
+        }),
+        Err(error) if error.is_no_room() && ends_without_letter(context, delivery, original) => {
+            tracing::warn!(
+                subject = %delivery.subject, sequence = delivery.sequence, error = %ErrorChain(&error),
+                "There is no room for the dead letter of a refused message. It is not kept."
+            );
+            context.count_dead("unkept");
+        }
+        Err(error) => return Err(error),
+    }
     Ok(())
+}
+
+/// Whether a refused delivery may be done with though its letter has no room. Agents could send any number of them, and all would be
+/// delivered again and again; what a service has said waits for room.
+fn ends_without_letter<P: Ports>(
+    context: &ServiceContext<P>,
+    delivery: &Delivery,
+    original: Original,
+) -> bool {
+    let sender = context.ports.subjects().sender_of(&delivery.subject);
+    let of_agent = sender.is_some_and(|sender| Service::parse(sender.as_str()).is_err());
+    of_agent || original == Original::Goes
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
@@ -106,7 +129,7 @@ pub(crate) async fn tell<P: Ports>(
         .await
 }
 
-/// The report with the place of the fault in the message as its sender wrote it, whatever its dialect.
+/// The report with the place of the fault, and the names in its advice, as the sender wrote them, whatever the dialect.
 fn as_written(
     mut report: ErrorReport,
     delivery: &Delivery,
@@ -118,6 +141,9 @@ fn as_written(
     };
     let (headers, payload) = (delivery.headers.as_ref(), &delivery.payload);
     let dialect = to_answer_in(headers, payload, Some(subject), || None);
+    for advice in &mut report.recovery_suggestions {
+        *advice = wire_dialect::written_advice(advice, dialect);
+    }
     if let Some(Value::String(pointer)) = report.details.get_mut("pointer") {
         let kind = MessageType::from(kind.clone());
         *pointer = wire_dialect::written_pointer(pointer, body, dialect, &kind);

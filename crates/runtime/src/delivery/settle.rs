@@ -28,6 +28,21 @@ pub async fn settle<P: Ports, H: Handler>(
     handler: &H,
     delivery: &Delivery,
 ) -> (Settlement, &'static str) {
+    let settled = try_one(context, handler, delivery).await;
+    if matches!(settled.0, Settlement::Acknowledge | Settlement::Terminate) {
+        let Delivery {
+            consumer, sequence, ..
+        } = delivery;
+        context.handled.remember(consumer, *sequence);
+    }
+    settled
+}
+
+async fn try_one<P: Ports, H: Handler>(
+    context: &ServiceContext<P>,
+    handler: &H,
+    delivery: &Delivery,
+) -> (Settlement, &'static str) {
     let policy = handler.patience(&context.work);
     let age = delivery.age(context.ports.now());
     // Counted here and not by the broker, so that what crashes a process again and again is recorded too.

@@ -1,7 +1,8 @@
 //! The aggregates that a process has in memory: those of all its kinds, bounded in bytes together.
 //!
 //! How much memory a state takes is not known. What is counted is the size of the events that it was made from, as JSON, which is
-//! about half of it. An aggregate that never ends forgets most of its events, and counts no more than [`Machine::STATE_BYTES_MAX`].
+//! about half of it. An aggregate that forgets most of its events counts no more than its state keeps of them
+//! ([`Machine::state_bytes_max`]).
 //! Those that have ended are let go before any other, in the order in which they were last used: what follows from an end needs the
 //! aggregate for a while.
 
@@ -79,23 +80,21 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Takes an event into account that was applied, and how large it is.
-    pub(super) fn add<M: Machine>(&mut self, event: &M::Event, bytes: usize) {
-        self.add_bytes::<M>(bytes);
-        self.has_ended |= M::ends(event);
-    }
-
-    /// Takes into account what a state was made from that was read as it is.
-    pub(super) fn add_bytes<M: Machine>(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if !M::MUST_END {
-            self.bytes = self.bytes.min(M::STATE_BYTES_MAX);
-        }
+    /// Takes an event into account that has led to this state, how large it is, and whether it ends the aggregate.
+    pub(super) fn add<M: Machine>(&mut self, state: &M::State, bytes: usize, ends: bool) {
+        let bytes = self.bytes.saturating_add(bytes);
+        self.bytes = bytes.min(M::state_bytes_max(state));
+        self.has_ended |= ends;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use concord_domain::aggregates::impact::{ImpactMachine, ImpactState};
+    use concord_domain::aggregates::opener::{OpenerMachine, OpenerState};
+    use concord_domain::aggregates::worklist::{WorklistMachine, WorklistState};
+    use concord_wire::Timestamp;
+
     use super::*;
 
     type Slot = tokio::sync::Mutex<u32>;
@@ -130,6 +129,49 @@ mod tests {
         // What is not kept any more is not counted again.
         cache.weigh(&id(77), &huge, Weight::default());
         assert_eq!(cache.size(), (0, 0));
+    }
+
+    /// How many events of so many bytes an aggregate was made from, in this state.
+    fn made_of<M: Machine>(state: &M::State, events: usize, bytes: usize) -> Weight {
+        let mut weight = Weight::default();
+        (0..events).for_each(|_| weight.add::<M>(state, bytes, false));
+        weight
+    }
+
+    #[test]
+    fn what_forgets_nothing_counts_as_what_it_was_made_from() {
+        // The analyses of a case never end by an event of their own, and may take 16 MiB of one author.
+        let large = made_of::<ImpactMachine>(&ImpactState::default(), 64, 32 << 10);
+        assert_eq!(large.bytes, 2 << 20);
+        let cache = Cache::new(16 << 20);
+        for number in 0..40 {
+            let slot = cache.slot::<Slot>(&id(number));
+            cache.weigh(&id(number), &slot, large);
+        }
+        let (kept, bytes) = cache.size();
+        assert!(kept == 7 && bytes <= 16 << 20, "{kept}, {bytes}");
+    }
+
+    #[test]
+    fn what_forgets_counts_as_what_it_keeps() {
+        let opener = OpenerState::default();
+        assert_eq!(made_of::<OpenerMachine>(&opener, 10, 300).bytes, 3_000);
+        assert_eq!(
+            made_of::<OpenerMachine>(&opener, 9_999, 300).bytes,
+            64 << 10
+        );
+        let mut flooded = opener;
+        let at = Timestamp::from_unix_millis(0);
+        flooded.tasks = (0..5_000).map(|number| (id(number), at)).collect();
+        assert_eq!(
+            made_of::<OpenerMachine>(&flooded, 9_999, 300).bytes,
+            960_000
+        );
+        let worklist = WorklistState::default();
+        assert_eq!(
+            made_of::<WorklistMachine>(&worklist, 9_999, 300).bytes,
+            4 << 10
+        );
     }
 
     #[test]

@@ -324,12 +324,22 @@ impl EventStore for NatsPorts {
         Ok(ids.into_iter().collect())
     }
 
+    async fn ids_by(
+        &self,
+        aggregate: Aggregate,
+        event: &'static str,
+        next: &mut u64,
+        end: u64,
+    ) -> Result<Vec<Token>, Error> {
+        scan::ids(&self.broker, (aggregate, event), next, end).await
+    }
+
     async fn scan(
         &self,
-        first: u64,
+        next: &mut u64,
         mut each: impl FnMut(ScannedEvent) + Send,
-    ) -> Result<u64, Error> {
-        scan::events(&self.broker, first, &mut each).await
+    ) -> Result<(), Error> {
+        scan::events(&self.broker, next, &mut each).await
     }
 }
 

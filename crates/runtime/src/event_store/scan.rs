@@ -2,36 +2,71 @@
 
 use std::ops::ControlFlow;
 
-use concord_events::EventMeta;
-use concord_events::subject::SystemSubject;
+use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
+use concord_events::{Aggregate, EventMeta};
+use concord_wire::Token;
 
 use crate::broker::log_reader::{self, LogMessage};
 use crate::broker::{Broker, non_event};
 use crate::event_store::{Error, ScannedEvent};
 
-/// Shows `each` the events from `first` on that move deadlines. Returns the sequence to begin at next time.
+/// How many ids are read at once.
+const PAGE: usize = 500;
+
+/// Shows `each` the events from `next` on that move deadlines, and moves `next` behind what was read.
 pub(super) async fn events(
     broker: &Broker,
-    first: u64,
+    next: &mut u64,
     each: &mut (impl FnMut(ScannedEvent) + Send),
-) -> Result<u64, Error> {
+) -> Result<(), Error> {
     let kind = StreamKind::Events;
     let last = log_reader::end(broker, kind).await?.last_sequence;
-    if last < first {
-        return Ok(first);
+    if last < *next {
+        return Ok(());
     }
-    let mut next = last + 1;
     // All events and not only those that move deadlines: a filter of several subjects costs the broker far more.
-    let reading = log_reader::read(broker, kind, first, |message| {
-        next = next.max(message.sequence + 1);
+    let reading = log_reader::read(broker, kind, *next, |message| {
         if let Some(event) = scanned(broker, &message) {
             each(event);
+        }
+        *next = message.sequence + 1;
+        ControlFlow::Continue(())
+    });
+    reading.await?;
+    // What is gone from the end of the stream is not shown.
+    *next = (*next).max(last + 1);
+    Ok(())
+}
+
+/// The ids of the next [`PAGE`] aggregates of a kind, by their events of one name from `next` on and before `end`; moves `next` behind
+/// what was read.
+pub(super) async fn ids(
+    broker: &Broker,
+    (aggregate, event): (Aggregate, &str),
+    next: &mut u64,
+    end: u64,
+) -> Result<Vec<Token>, Error> {
+    let filters = [broker.subjects().event_of_kind(aggregate, event)];
+    let (mut ids, mut behind) = (Vec::new(), end);
+    let kind = StreamKind::Events;
+    let reading = log_reader::read_headers(broker, kind, &filters, *next, |message| {
+        if message.sequence >= end {
+            return ControlFlow::Break(());
+        }
+        let subject = broker.subjects().parse(&message.subject);
+        if let Ok(SystemSubject::Event { id, .. }) = subject {
+            ids.push(id);
+        }
+        if ids.len() == PAGE {
+            behind = message.sequence + 1;
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     });
     reading.await?;
-    Ok(next)
+    *next = behind;
+    Ok(ids)
 }
 
 /// The event that moves deadlines; none for another, and for what cannot be read or was written by no service: that says nothing about

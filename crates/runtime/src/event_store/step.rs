@@ -95,18 +95,22 @@ impl<M: Machine> Default for CachedAggregate<M> {
 impl<M: Machine> CachedAggregate<M> {
     /// Takes an event into account that takes so many bytes as JSON.
     fn apply(&mut self, record: StoredEvent<M::Event>, bytes: usize) {
-        self.weight.add::<M>(&record.event, bytes);
+        let ends = M::ends(&record.event);
         self.versioned.apply(record);
+        self.weight.add::<M>(&self.versioned.state, bytes, ends);
     }
 
     /// Takes the next event into account that was loaded; false when all events are to be loaded (see [`Versioned::catch_up`]).
     fn catch_up(&mut self, record: StoredEvent<M::Event>) -> bool {
         let carried = record.meta.state.as_ref();
-        self.weight
-            .add_bytes::<M>(carried.map_or(0, |carried| json_bytes(&carried.value)));
-        self.weight
-            .add::<M>(&record.event, json_bytes(&record.event));
-        self.versioned.catch_up(record)
+        let carried = carried.map_or(0, |carried| json_bytes(&carried.value));
+        let bytes = carried.saturating_add(json_bytes(&record.event));
+        let ends = M::ends(&record.event);
+        let is_applied = self.versioned.catch_up(record);
+        if is_applied {
+            self.weight.add::<M>(&self.versioned.state, bytes, ends);
+        }
+        is_applied
     }
 
     /// The sequence that the lock expects to be the last under the aggregate.

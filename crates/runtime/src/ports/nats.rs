@@ -8,10 +8,11 @@ use bytes::Bytes;
 use concord_events::Aggregate;
 use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::{SystemFilters, SystemSubject};
-use concord_events::topology::{Layout, StreamKind};
+use concord_events::topology::{ConsumerKind, Layout, StreamKind};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
 
+use crate::broker::inbox_progress::{self, Progress};
 use crate::broker::{Broker, Operation, Unavailable, log_reader};
 use crate::clock;
 use crate::codec::message_lookup::{self, SearchStart, Stored};
@@ -20,7 +21,7 @@ use crate::event_store::Error;
 use crate::event_store::nats::NatsPorts;
 use crate::event_store::publish::check_size;
 use crate::ports::{
-    ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
+    ArmedDeadline, Clock, DeadLetters, Headers, Inboxes, MessageLookup, Ports, Preferences, Timers,
 };
 
 /// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
@@ -151,6 +152,12 @@ impl MessageLookup for NatsPorts {
 
     async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {
         claim_check::whole(&self.broker, envelope).await
+    }
+}
+
+impl Inboxes for NatsPorts {
+    async fn progress(&self, inbox: ConsumerKind) -> Result<Progress, Unavailable> {
+        inbox_progress::of(&self.broker, inbox).await
     }
 }
 

@@ -211,11 +211,15 @@ impl ServiceRunner {
             let stream = self.broker.layout.stream_name(stream);
             format!("the stream {stream} is missing: start all services again; the first makes it")
         }));
-        let refused = self.broker.refusals.now();
-        reasons.extend(refused.into_iter().map(|(stream, why)| {
+        // Without room for letters everything else goes on.
+        let refused = self.broker.refusals.now().into_iter();
+        let (letters, refused): (Vec<_>, Vec<_>) =
+            refused.partition(|(stream, _)| *stream == StreamKind::Dead);
+        let unstored = |(stream, why): (StreamKind, String)| {
             let stream = self.broker.layout.stream_name(stream);
             format!("the broker does not store in {stream}: {why}")
-        }));
+        };
+        reasons.extend(refused.into_iter().map(unstored));
         reasons.extend(self.missing_right());
         let (unbound, expected) = self.bindings(|bindings| {
             let unbound: Vec<String> = bindings
@@ -231,6 +235,7 @@ impl ServiceRunner {
                 .map(|name| format!("the consumer {name} is not bound yet")),
         );
         let mut notes = self.restrictions.texts();
+        notes.extend(letters.into_iter().map(unstored));
         notes.extend(expected.iter().filter_map(|name| self.backlog_of(name)));
         Readiness {
             ready: reasons.is_empty(),

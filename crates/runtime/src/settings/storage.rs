@@ -32,8 +32,8 @@ pub struct StorageSettings {
     pub replicas: usize,
     /// Days that messages and dead letters are kept; 0 for ever. Events are kept for ever, those of archived cases in the archive.
     pub message_days: u64,
-    /// Bytes that all streams together may take of the broker's disk; 0 sets no limit, and leaves one that stands. Messages take at most half, urgent ones and
-    /// memory a tenth each; what they leave is kept for events, deadlines and dead letters. See `docs/operating.md`.
+    /// Bytes that all streams together may take of the broker's disk; 0 sets no limit, and leaves one that stands. Messages take at most half, urgent ones,
+    /// memory and dead letters a tenth each; what they leave is kept for events and deadlines. See `docs/operating.md`.
     pub bytes_max: u64,
     /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
     pub payload_store_bytes: u64,

@@ -21,22 +21,25 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                 CaseEvent::Confirmed(one) => {
                     let who = &one.heard.agent_id;
                     let findings = &known.state.findings;
-                    let Some(finding) = found(findings, |given| given.message_id == one.finding)
-                    else {
+                    let Some(finding) = found(findings, |given| {
+                        (&given.message_id, &given.agent_id) == (&one.finding, &one.author)
+                    }) else {
                         violations.push(format!(
                             "confirmations: {who} confirms at {at} what is no finding of {id}"
                         ));
                         continue;
                     };
                     if finding.agent_id == *who
-                        || !confirmed.insert((one.finding.clone(), who.clone()))
+                        || !confirmed.insert((one.finding.clone(), one.author.clone(), who.clone()))
                     {
                         violations.push(format!(
                             "confirmations: {who} confirms at {at} its own finding, or another again"
                         ));
                     }
                     let stated = 1.0 - finding.confidence;
-                    let doubt = doubts.entry(one.finding.clone()).or_insert(stated);
+                    let doubt = doubts
+                        .entry((one.finding.clone(), one.author.clone()))
+                        .or_insert(stated);
                     *doubt *= 1.0 - one.confidence / 2.0;
                     if (1.0 - *doubt - one.strengthened).abs() > 1e-5 {
                         let said = one.strengthened;

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_events::topology::Layout;
+use concord_events::topology::{ConsumerKind, Layout};
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
+use concord_runtime::broker::inbox_progress::Progress;
 use concord_runtime::broker::{Operation, Unavailable};
 use concord_runtime::codec;
 use concord_runtime::codec::message_lookup::{SearchStart, Stored};
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
-    ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
+    ArmedDeadline, Clock, DeadLetters, Headers, Inboxes, MessageLookup, Ports, Preferences, Timers,
 };
 use concord_runtime::{
     Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Since, Trace,
@@ -205,8 +206,19 @@ impl EventStore for HostedPorts {
         Ok(Vec::new())
     }
 
-    async fn scan(&self, first: u64, _: impl FnMut(ScannedEvent) + Send) -> Result<u64, Error> {
-        Ok(first)
+    async fn ids_by(
+        &self,
+        _: Aggregate,
+        _: &'static str,
+        next: &mut u64,
+        end: u64,
+    ) -> Result<Vec<Token>, Error> {
+        *next = end;
+        Ok(Vec::new())
+    }
+
+    async fn scan(&self, _: &mut u64, _: impl FnMut(ScannedEvent) + Send) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -222,6 +234,13 @@ impl Timers for HostedPorts {
 
     async fn armed(&self, _: usize) -> Result<Vec<ArmedDeadline>, Error> {
         Err(unanswered(Operation::ListDeadlines))
+    }
+}
+
+/// The adapter applies no deadline of an aggregate.
+impl Inboxes for HostedPorts {
+    async fn progress(&self, _: ConsumerKind) -> Result<Progress, Unavailable> {
+        Err(Operation::DescribeConsumer.failed("no deadline is applied"))
     }
 }
 

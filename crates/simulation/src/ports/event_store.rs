@@ -7,7 +7,7 @@ use bytes::Bytes;
 use concord_domain::event_chain;
 use concord_domain::{Machine, MachineVisitor, effect, visit_machine};
 use concord_events::non_event::is_acknowledgement;
-use concord_events::subject::{SystemFilters, SystemSubject};
+use concord_events::subject::{SystemFilters, SystemSubject, matches};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, EventMeta, StoredEvent};
 use concord_runtime::broker::Operation;
@@ -266,7 +266,8 @@ impl EventStore for SimPorts {
     }
 
     async fn last_sequence(&self) -> Result<u64, Error> {
-        let next = self.scan(1, |_| {}).await?;
+        let mut next = 1;
+        self.scan(&mut next, |_| {}).await?;
         Ok(next.saturating_sub(1))
     }
 
@@ -292,17 +293,45 @@ impl EventStore for SimPorts {
         Ok(ids.into_iter().collect())
     }
 
+    async fn ids_by(
+        &self,
+        aggregate: Aggregate,
+        event: &'static str,
+        next: &mut u64,
+        end: u64,
+    ) -> Result<Vec<Token>, Error> {
+        let scan = Request::Scan { first: *next };
+        let asked = self.connection.ask(Operation::ListAggregates, scan).await?;
+        let Reply::Events(events, _) = asked else {
+            *next = end;
+            return Ok(Vec::new());
+        };
+        let filter = self.connection.subjects().event_of_kind(aggregate, event);
+        let mut found = events
+            .iter()
+            .filter(|(_, subject, _)| matches(&filter, subject));
+        // One at a time, so that what happens in between is found.
+        let first = found.find(|(sequence, _, _)| *sequence < end);
+        *next = first.map_or(end, |(sequence, _, _)| sequence + 1);
+        let parsed = first.map(|(_, subject, _)| self.connection.subjects().parse(subject));
+        Ok(match parsed {
+            Some(Ok(SystemSubject::Event { id, .. })) => vec![id],
+            _ => Vec::new(),
+        })
+    }
+
     async fn scan(
         &self,
-        first: u64,
+        next: &mut u64,
         mut each: impl FnMut(ScannedEvent) + Send,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
+        let first = *next;
         let reply = self
             .connection
             .ask(Operation::ReadEvent, Request::Scan { first })
             .await?;
-        let Reply::Events(events, next) = reply else {
-            return Ok(first);
+        let Reply::Events(events, behind) = reply else {
+            return Ok(());
         };
         let subjects = self.connection.subjects();
         for (_, subject, bytes) in events {
@@ -325,6 +354,7 @@ impl EventStore for SimPorts {
                 });
             }
         }
-        Ok(next)
+        *next = behind;
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The publisher of the simulated world, and its bug.
+//! The publisher of the simulated world, and its bugs.
 
 use concord_events::topology::StreamKind;
 use concord_runtime::broker::Operation;
@@ -72,6 +72,9 @@ impl SimPorts {
                 (written, answer)
             })
             .collect();
+        if self.connection.injected_bug() == Some(InjectedBug::EffectUnheard) {
+            return Ok(());
+        }
         for (Written { kind, publication }, answer) in answers {
             let reply = answer
                 .await

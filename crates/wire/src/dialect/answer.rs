@@ -1,5 +1,7 @@
 //! Answers that do not come through the broker: no subject says who answers whom, nor of what type the answer is.
 
+use serde_json::value::RawValue;
+
 use super::fields::Fields;
 use super::overflow_fields::OVERFLOW_FIELD;
 use super::{Dialect, detect};
@@ -152,14 +154,22 @@ fn canonical(mut fields: Fields, context: &AnswerContext<'_>) -> Result<Envelope
     Ok(envelope)
 }
 
-/// Adds the recipient, which an answer need not name: without one, some dialects would mean everyone.
+/// Adds the recipient, which an answer need not name: without one, or with `null` as the specifications print it, some dialects would mean
+/// everyone.
 fn with_recipient(
     mut fields: Fields,
     dialect: Dialect,
     context: &AnswerContext<'_>,
 ) -> Result<Fields, Fault> {
-    if dialect == Dialect::Collaboration && !fields.has("receiver_id") {
-        fields.put("receiver_id", context.to)?;
+    let named = match dialect {
+        Dialect::Collaboration => "receiver_id",
+        Dialect::Session => "target_agent_id",
+        _ => return Ok(fields),
+    };
+    let is_null = |value: &RawValue| value.get() == "null";
+    if fields.get(named).is_none_or(is_null) {
+        fields.take_raw(named);
+        fields.put(named, context.to)?;
     }
     Ok(fields)
 }

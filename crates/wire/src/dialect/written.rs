@@ -33,6 +33,28 @@ pub fn written_pointer(
     found.unwrap_or_else(|| pointer.to_owned())
 }
 
+/// Advice with the names that fields of the envelope have in the dialect of whoever is advised.
+pub fn written_advice(advice: &str, dialect: Dialect) -> String {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut written = String::with_capacity(advice.len());
+    for word in advice.split_inclusive(|letter| !is_of_name(letter)) {
+        let name = word.trim_end_matches(|letter| !is_of_name(letter));
+        match (name, dialect) {
+            ("reply_to", _) => written.push_str(name_in(dialect, name).unwrap_or(name)),
+            // These have no field of their own for it.
+            ("correlation_id", Dialect::Session | Dialect::Collaboration) => {
+                written.push_str("metadata.concord.correlation_id");
+            }
+            ("correlation_id", Dialect::Panel | Dialect::Analyst) => {
+                written.push_str("content.concord.correlation_id");
+            }
+            _ => written.push_str(name),
+        }
+        written.push_str(word.get(name.len()..).unwrap_or_default());
+    }
+    written
+}
+
 /// The first name of a pointer, and what follows it.
 fn split(pointer: &str) -> (&str, &str) {
     let names = pointer.strip_prefix('/').unwrap_or_default();
@@ -128,6 +150,25 @@ panel | finding | {"content": "{}", "payload": {}} | /payload | /payload
 concord | finding | {"content": "Fine."} | /payload/x | /payload/x
 panel | finding | no JSON | /payload/x | /payload/x
 "#;
+
+    #[test]
+    fn advice_names_what_its_reader_writes() {
+        let advice =
+            "Set reply_to to the question's message_id, or correlation_id to its debate_id.";
+        for (dialect, written) in [
+            (Dialect::Concord, advice),
+            (
+                Dialect::Session,
+                "Set reply_to_message_id to the question's message_id, or metadata.concord.correlation_id to its debate_id.",
+            ),
+            (
+                Dialect::Panel,
+                "Set replyTo to the question's message_id, or content.concord.correlation_id to its debate_id.",
+            ),
+        ] {
+            assert_eq!(written_advice(advice, dialect), written);
+        }
+    }
 
     #[test]
     fn a_fault_names_what_its_sender_wrote() {

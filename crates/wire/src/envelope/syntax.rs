@@ -13,6 +13,9 @@ pub(super) fn in_words(bytes: &[u8], error: &serde_json::Error) -> (String, Stri
         let what = "There is nothing where JSON is expected.".to_owned();
         return (what, "Send one JSON object, at least {}.".to_owned());
     }
+    if let Some((what, advice)) = by_beginning(bytes) {
+        return (what.to_owned(), advice.to_owned());
+    }
     let at = offset(bytes, error);
     let (what, advice) = wrong_at(bytes, at, said);
     let (line, column) = place(bytes, at);
@@ -20,6 +23,32 @@ pub(super) fn in_words(bytes: &[u8], error: &serde_json::Error) -> (String, Stri
         format!("In line {line}, column {column}, {what}."),
         advice.to_owned(),
     )
+}
+
+/// What is no text in UTF-8 at all, as its first bytes say.
+fn by_beginning(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const COMPRESSED: &str = "Say how it is compressed in the header Content-Encoding (gzip or zstd), or send it as it is.";
+    const UTF_16: (&str, &str) = ("It is UTF-16.", "Write the message in UTF-8.");
+    Some(match bytes {
+        [0x1f, 0x8b, ..] => (
+            "It is compressed with gzip, and no header says so.",
+            COMPRESSED,
+        ),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => (
+            "It is compressed with zstd, and no header says so.",
+            COMPRESSED,
+        ),
+        [0xef, 0xbb, 0xbf, ..] => (
+            "It begins with a byte order mark, which JSON does not have.",
+            "Write the message in UTF-8 without one; Python calls that \"utf-8\", and the other \"utf-8-sig\".",
+        ),
+        // With a byte order mark, or with a bracket or a blank of two bytes.
+        [0xff, 0xfe, ..]
+        | [0xfe, 0xff, ..]
+        | [0, b'{' | b'[' | b' ', ..]
+        | [b'{' | b'[' | b' ', 0, ..] => UTF_16,
+        _ => return None,
+    })
 }
 
 /// Where in the text the parser stopped: at the last byte that it has looked at.
@@ -269,6 +298,32 @@ mod tests {
         let not_utf8 =
             value_from_json::<serde_json::Value>(b"{ \"a\": \"\xff\" }", "").unwrap_err();
         assert!(not_utf8.message.contains("no UTF-8"), "{not_utf8}");
+    }
+
+    #[test]
+    fn what_is_no_text_in_utf_8_is_recognised_by_its_beginning() {
+        let rows: &[(&[u8], &str, &str)] = &[
+            (
+                b"\x1f\x8b\x08\0\0",
+                "compressed with gzip",
+                "Content-Encoding",
+            ),
+            (
+                b"\x28\xb5\x2f\xfd\x04",
+                "compressed with zstd",
+                "Content-Encoding",
+            ),
+            (b"\xef\xbb\xbf{}", "byte order mark", "without one"),
+            (b"\xff\xfe{\0}\0", "UTF-16", "in UTF-8"),
+            (b"\xfe\xff\0{\0}", "UTF-16", "in UTF-8"),
+            (b"{\0}\0", "UTF-16", "in UTF-8"),
+            (b"\0{\0}", "UTF-16", "in UTF-8"),
+        ];
+        for (written, what, advice) in rows {
+            let fault = value_from_json::<serde_json::Value>(written, "").unwrap_err();
+            assert!(fault.message.contains(what), "{written:?}: {fault}");
+            assert!(fault.advice.contains(advice), "{written:?}: {fault}");
+        }
     }
 
     #[test]

@@ -81,18 +81,19 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Reads a heartbeat; none where it cannot be read. What the broker answers is none: an agent may have named the subject of somebody
+    /// Reads a heartbeat; none where it cannot be read. One whose status nobody knows is one without a status. What the broker answers is none: an agent may have named the subject of somebody
     /// else's heartbeats for the reply to something of its own.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Heard {
             #[serde(default)]
-            status: AgentStatus,
+            status: Value,
             /// Of the broker's acknowledgements.
             stream: Option<IgnoredAny>,
         }
         let heard: Heard = serde_json::from_slice(bytes).ok()?;
-        let status = heard.status;
+        let known = heard.status.as_str().and_then(AgentStatus::in_any_case);
+        let status = known.unwrap_or_default();
         heard.stream.is_none().then_some(Beat { status })
     }
 }
@@ -200,7 +201,9 @@ mod tests {
                 r#"{"status":"unavailable","load":3}"#,
                 Some(AgentStatus::Unavailable),
             ),
-            (r#"{"status":"sleepy"}"#, None),
+            (r#"{"status":"BUSY"}"#, Some(AgentStatus::Busy)),
+            (r#"{"status":"sleepy"}"#, Some(AgentStatus::Available)),
+            (r#"{"status":5}"#, Some(AgentStatus::Available)),
             ("alive", None),
         ] {
             assert_eq!(

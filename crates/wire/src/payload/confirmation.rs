@@ -11,6 +11,10 @@ use crate::id::{AgentId, MessageId};
 pub struct Confirmation {
     /// The `message_id` of the finding that is confirmed.
     pub confirms: MessageId,
+    /// Whose finding it is. A `message_id` is its sender's own, so several may have found something under the same one; who names the author
+    /// confirms nobody else's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<AgentId>,
     /// What the sender has looked at, or why it comes to the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,

@@ -247,7 +247,7 @@ pub struct Provisional {
     /// The gate that must review it; none when the case has no gate ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_at: Option<String>,
-    /// The time until which the window of the specification is open; it closes at the gate.
+    /// From when on the decision awaits its gate. It can be overridden until that gate is passed, before this time and after it.
     pub until: Timestamp,
     /// Analyses that rest on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -88,11 +88,21 @@ pub struct ProvedPosition {
     pub value: Option<Value>,
     /// Whether it is the position that was chosen.
     pub was_chosen: bool,
+    /// Whether what was chosen are words that state no value, so that nobody can say whether they were right; left out where they do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_undecided: bool,
     /// Whether the lowest or the highest of the disputed numbers was nearer to it; absent where there were no numbers, or both were as near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<EstimateSide>,
     /// How that is known: the lesson.
     pub explanation: String,
+}
+
+impl ProvedPosition {
+    /// Whether what was chosen proved right; `None` where nobody can say so.
+    pub fn was_right(&self) -> Option<bool> {
+        (!self.is_undecided).then_some(self.was_chosen)
+    }
 }
 
 /// How often something proved right, of how many times.

@@ -87,6 +87,11 @@ impl SubjectSpace {
         self.narrowed(filter, 1, NO_CASE)
     }
 
+    /// A filter of messages, narrowed to one case.
+    pub fn in_case(&self, filter: &str, case: &CaseId) -> String {
+        self.narrowed(filter, 1, case.as_str())
+    }
+
     fn narrowed(&self, filter: &str, place: usize, token: &str) -> String {
         let Some(rest) = filter.strip_prefix(&self.root) else {
             return filter.to_owned();

@@ -120,19 +120,4 @@ impl SubjectSpace {
             group: agent.to_string(),
         }
     }
-
-    /// The subjects on which an agent acknowledges what comes from its registered inboxes; both forms that the broker has.
-    pub(super) fn inbox_acknowledgements(&self, agent: &AgentId) -> Vec<String> {
-        Lane::ALL
-            .into_iter()
-            .flat_map(|lane| self.registered_inboxes(lane, agent))
-            .flat_map(
-                |RegisteredInbox {
-                     stream, consumer, ..
-                 }| {
-                    ["$JS.ACK", "$JS.ACK.*.*"].map(|root| format!("{root}.{stream}.{consumer}.>"))
-                },
-            )
-            .collect()
-    }
 }

@@ -8,8 +8,9 @@ use crate::payload::Role;
 
 /// The verbs that everybody asks for under their own name, agents too, with the service that answers: what a case shares, for whoever
 /// is in it, what they may see of its conversation, shared memory, payloads that are too large for a message,
-/// and their durable inbox.
-pub const MEMBER_VERBS: [(Service, &str); 8] = [
+/// and their durable inbox, with what they acknowledge of it.
+pub const MEMBER_VERBS: [(Service, &str); 9] = [
+    (Service::Coordinator, "acknowledge"),
     (Service::Coordinator, "board"),
     (Service::Coordinator, "briefing"),
     (Service::Coordinator, "commitments"),
@@ -33,16 +34,18 @@ impl SubjectSpace {
     /// What the user of `agent` may do. Whoever may publish under an agent's id is that agent. The broker lets no other user do
     /// so, and lets no agent publish events and deadlines or read what is addressed to somebody else.
     ///
-    /// It may acknowledge what comes from the durable inboxes that operators have made for it ([`Self::registered_inbox`]).
+    /// It may acknowledge nothing to the broker, also not what comes from its own durable inboxes ([`Self::registered_inbox`]): an
+    /// acknowledgement with a reply subject asks JetStream for whatever that subject names (`docs/adr/0116`). It asks the coordinator to.
     ///
     /// Answers to its own requests come on `_INBOX.<agent>.>`, so its client must be told that prefix: the usual one is
     /// shared with everybody.
     pub fn permissions(&self, agent: &AgentId) -> Permissions {
         let mut subscribe = self.subscribe_subjects(agent);
         subscribe.push(format!("{}.>", Self::replies(agent)));
-        let mut publish = self.publish_subjects(agent);
-        publish.extend(self.inbox_acknowledgements(agent));
-        Permissions { publish, subscribe }
+        Permissions {
+            publish: self.publish_subjects(agent),
+            subscribe,
+        }
     }
 
     /// What an agent in an account of its own may do there. Only what it publishes leaves the account, and only what it
@@ -198,13 +201,7 @@ mod tests {
             space.permissions(&eva),
             space.permissions_in_own_account(&eva),
         );
-        let said = own.publish.len();
-        assert_eq!(own.publish, shared.publish[..said]);
-        assert!(
-            shared.publish[said..]
-                .iter()
-                .all(|subject| subject.starts_with("$JS.ACK."))
-        );
+        assert_eq!(own.publish, shared.publish);
         assert_eq!(own.subscribe[..4], shared.subscribe[..4]);
         assert_eq!(own.subscribe[4..], ["_INBOX.>"]);
         let between = space.publish_subjects_between(&eva, &AgentId::new("ben").unwrap());
@@ -227,6 +224,7 @@ mod tests {
                 "concord.v1.msg.*.eva.>",
                 "concord.v1.urgent.*.eva.>",
                 "concord.v1.beat.eva",
+                "concord.v1.api.coordinator.acknowledge.eva",
                 "concord.v1.api.coordinator.board.eva",
                 "concord.v1.api.coordinator.briefing.eva",
                 "concord.v1.api.coordinator.commitments.eva",
@@ -234,15 +232,7 @@ mod tests {
                 "concord.v1.api.coordinator.memory.eva",
                 "concord.v1.api.coordinator.payload.eva",
                 "concord.v1.api.coordinator.put_payload.eva",
-                "concord.v1.api.agent-adapter.context.eva",
-                "$JS.ACK.CONCORD_MESSAGES.inbox-eva.>",
-                "$JS.ACK.*.*.CONCORD_MESSAGES.inbox-eva.>",
-                "$JS.ACK.CONCORD_MESSAGES.alerted-eva.>",
-                "$JS.ACK.*.*.CONCORD_MESSAGES.alerted-eva.>",
-                "$JS.ACK.CONCORD_URGENT.inbox-eva.>",
-                "$JS.ACK.*.*.CONCORD_URGENT.inbox-eva.>",
-                "$JS.ACK.CONCORD_URGENT.alerted-eva.>",
-                "$JS.ACK.*.*.CONCORD_URGENT.alerted-eva.>"
+                "concord.v1.api.agent-adapter.context.eva"
             ]
         );
         assert_eq!(

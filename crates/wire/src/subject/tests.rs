@@ -85,7 +85,7 @@ fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
 }
 
 #[test]
-fn a_filter_can_be_narrowed_to_one_sender_or_to_what_is_outside_of_cases() {
+fn a_filter_can_be_narrowed_to_one_sender_one_case_or_what_is_outside_of_cases() {
     let subjects = SubjectSpace::default();
     let ann = AgentId::new("ann").unwrap();
     for (filter, of_ann, outside) in [
@@ -108,6 +108,11 @@ fn a_filter_can_be_narrowed_to_one_sender_or_to_what_is_outside_of_cases() {
     ] {
         assert_eq!(subjects.only_from(&filter, &ann), of_ann);
         assert_eq!(subjects.outside_cases(&filter), outside);
+        let in_case = outside.replacen("._.", ".c-1.", 1);
+        assert_eq!(
+            subjects.in_case(&filter, &CaseId::new("c-1").unwrap()),
+            in_case
+        );
     }
 }
 

@@ -28,11 +28,17 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* What services there are: a list as JSON. Helm takes a section that is empty out of the values, so they do not say it. */}}
+{{- define "concord.serviceNames" -}}
+{{- list "coordinator" "conflict-detector" "debate-facilitator" "escalation-timer" "agent-adapter" | toJson -}}
+{{- end -}}
+
 {{/* The services that are on, each with the defaults: {"coordinator": {...}, ...} as JSON. */}}
 {{- define "concord.services" -}}
 {{- $services := dict -}}
-{{- range $name, $own := .Values.services -}}
-{{- $merged := mergeOverwrite (deepCopy $.Values.defaults) (deepCopy (default (dict) $own)) -}}
+{{- range $name := include "concord.serviceNames" . | fromJsonArray -}}
+{{- $own := default (dict) (index (default (dict) $.Values.services) $name) -}}
+{{- $merged := mergeOverwrite (deepCopy $.Values.defaults) (deepCopy $own) -}}
 {{- if $merged.enabled -}}
 {{- $_ := set $services $name $merged -}}
 {{- end -}}
@@ -90,6 +96,19 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- toJson $broker -}}
 {{- end -}}
 
+{{/* Refuses secrets among the settings, which are no Secret. Takes (dict "name" "service"), the settings of the service alone. */}}
+{{- define "concord.refuseSecrets" -}}
+{{- $of := printf "the settings of %s: service" .name -}}
+{{- $advice := "is a secret, and the settings are shown by everything that shows pods; mount a Secret with it (secrets)" -}}
+{{- $notify := default (dict) .service.notify -}}
+{{- if (default (dict) $notify.email).password }}{{ fail (printf "%s.notify.email.password %s and give password_file" $of $advice) }}{{ end -}}
+{{- if (default (dict) $notify.webhook).secret }}{{ fail (printf "%s.notify.webhook.secret %s and give secret_file" $of $advice) }}{{ end -}}
+{{- if (default (dict) .service.callback).secret }}{{ fail (printf "%s.callback.secret %s and give secret_file" $of $advice) }}{{ end -}}
+{{- range $agent := .service.agents -}}
+{{- if (default (dict) $agent.http).headers }}{{ fail (printf "%s.agents: each of the http.headers of %s %s and give header_files" $of $agent.agent_id $advice) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The settings file of a service: what the chart sets, all services' settings, its own. Takes (dict "root" $ "name" "service"). */}}
 {{- define "concord.settings" -}}
 {{- $root := .root -}}
@@ -117,11 +136,14 @@ without one. Tables are written in one line, so that they may stand in lists.
 {{- end -}}
 {{- /* Credentials of one's own go before nats.auth. */ -}}
 {{- if $settings.broker.credentials }}{{ $_ := set $settings "broker" (omit $settings.broker "user" "password_file") }}{{ end -}}
+{{- include "concord.refuseSecrets" (dict "name" .name "service" (default (dict) $settings.service)) -}}
 {{- range $section := keys $settings | sortAlpha }}
 [{{ $section }}]
 {{- $table := index $settings $section }}
 {{- range $key := keys $table | sortAlpha }}
-{{ include "concord.tomlKey" $key }} = {{ include "concord.toml" (index $table $key) }}
+{{- $value := include "concord.toml" (index $table $key) }}
+{{- if regexMatch "://[^/?#\\s\"]*@" $value }}{{ fail (printf "the settings of %s: in %s.%s is an address with a user name or a password, and the settings are shown by everything that shows pods" $.name $section $key) }}{{ end }}
+{{ include "concord.tomlKey" $key }} = {{ $value }}
 {{- end }}
 {{- end -}}
 {{- end -}}

@@ -254,6 +254,27 @@ fn question() -> Value {
     })
 }
 
+/// The specifications print the recipient as `str or None`. A hosted agent answers whoever has asked.
+#[test]
+fn a_recipient_that_is_null_is_one_that_is_left_out() {
+    let task = asked("task_assignment", json!({}));
+    let content = json!({ "summary": "Risky.", "risk_score": 70.0 });
+    for (speaks, line) in [
+        (
+            Dialect::Collaboration,
+            json!({ "sender_id": "alice", "receiver_id": null, "message_type": "RESPONSE", "content": content }),
+        ),
+        (
+            Dialect::Session,
+            json!({ "interaction_type": "FINDING", "source_agent_id": "alice", "target_agent_id": null,
+                    "content": content.to_string() }),
+        ),
+    ] {
+        let (kind, payload) = said(speaks, &task, &line);
+        assert_eq!((kind.as_str(), &payload), ("finding", &content), "{speaks}");
+    }
+}
+
 #[test]
 fn nobody_answers_for_another_nor_to_another() {
     let task = asked("task_assignment", json!({}));
@@ -264,10 +285,6 @@ fn nobody_answers_for_another_nor_to_another() {
         ),
         (
             json!({ "sender_id": "alice", "receiver_id": "bob", "content": "x" }),
-            "/receiver_id",
-        ),
-        (
-            json!({ "sender_id": "alice", "receiver_id": null, "content": "x" }),
             "/receiver_id",
         ),
         (json!({ "sender": "bob", "content": "x" }), "/sender"),

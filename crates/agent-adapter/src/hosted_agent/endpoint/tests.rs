@@ -247,6 +247,47 @@ fn times_to_be_left_alone_are_read_as_seconds_or_as_a_date() {
     }
 }
 
+#[tokio::test]
+async fn a_key_in_a_file_is_read_for_each_call() {
+    let (url, heads) = server(vec![plain(200)]).await;
+    let files = tempfile::tempdir().unwrap();
+    let (key, header) = (files.path().join("key"), files.path().join("header"));
+    let write = |number| {
+        std::fs::write(&key, format!("key-{number}\n")).unwrap();
+        std::fs::write(&header, format!("header-{number}\n")).unwrap();
+    };
+    write(1);
+    let own: Value =
+        json!({ "url": url, "api_key_file": key, "header_files": { "x-key": header } });
+    let config = EndpointConfig::of_server("k", &serde_json::from_value(own).unwrap());
+    let endpoint = Endpoint::new(config.unwrap());
+    let post = async || {
+        let call = AgentCall {
+            body: "{}".into(),
+            idempotency_key: "m-1-ann",
+            dialect: Dialect::Concord,
+            callback_url: None,
+            trace: None,
+            within: Duration::from_secs(2),
+            is_usable: &|_| true,
+        };
+        endpoint.post(call).await.unwrap();
+    };
+    post().await;
+    write(2);
+    post().await;
+    // Without its files it goes on with what it has.
+    drop(files);
+    post().await;
+    let text = |head: &Heads, name| head.get(name).unwrap().to_str().unwrap().to_owned();
+    let sent = heads.lock().unwrap();
+    let sent = sent
+        .iter()
+        .map(|head| (text(head, "authorization"), text(head, "x-key")));
+    let expected = [1, 2, 1].map(|n| (format!("Bearer key-{n}"), format!("header-{n}")));
+    assert_eq!(sent.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn no_key_is_shown_by_what_holds_it() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -258,4 +299,9 @@ fn no_key_is_shown_by_what_holds_it() {
     assert_eq!(endpoint.url, "https://models.example/v1/chat/completions");
     assert_eq!(endpoint.headers[header::AUTHORIZATION], "Bearer sk-secret");
     assert!(!format!("{:?}", endpoint.headers).contains("sk-secret"));
+    let own: Value =
+        json!({ "url": "https://a.example/x", "header_files": { "X-Key": file.path() } });
+    let config = EndpointConfig::of_server("k", &serde_json::from_value(own).unwrap()).unwrap();
+    assert_eq!(config.headers["x-key"], "sk-secret");
+    assert!(!format!("{config:?}").contains("sk-secret"));
 }

@@ -53,6 +53,16 @@ fn who_had_a_debate_that_somebody_else_is_given_is_told() {
 }
 
 #[test]
+fn whoever_is_no_expert_any_more_is_told_that_the_debate_is_with_others() {
+    let bytes = r#"{"fact":"unassigned","aggregate":"debate","event_id":"e","id":"d-1","cause":"m","at":"2026-01-01T00:00:00.000Z",
+        "data":{"case_id":"c-1","topic":"t","expert":"eva","contact":{"email":"e@x.org"}}}"#;
+    let notice = only(StoredEvent::decode(bytes.as_bytes(), 7).unwrap());
+    assert_eq!(notice.kind(), "debate.unassigned");
+    let text = crate::notify::text::body(&notice);
+    assert!(text.starts_with("You are no expert any more"), "{text}");
+}
+
+#[test]
 fn what_is_late_or_old_is_stale() {
     let notice = only(reminded("", "2026-01-03T00:00:00.000Z"));
     let day = 86_400_000;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::head::HeadFile;
 use crate::shared::failure::Failure;
 use crate::shared::own_folder::{self, cannot};
+use crate::shared::stillness::{Judged, UnderWay};
 use crate::shared::stream_reader::StreamMessage;
 
 /// The form of a bundle.
@@ -36,6 +37,9 @@ pub(super) struct Manifest {
     pub(super) exported_at: Timestamp,
     /// The number of messages that were under way meanwhile; 0 when nothing is missing in it.
     pub(super) under_way: u64,
+    /// Where some were: what can be judged all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) judged: Option<Judged>,
     /// The time from which on messages are kept, where older ones are gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) messages_since: Option<Timestamp>,
@@ -65,10 +69,19 @@ impl Manifest {
             installation,
             exported_at,
             under_way: 0,
+            judged: None,
             messages_since: None,
             head: None,
             keys: Vec::new(),
             streams: Vec::new(),
+        }
+    }
+
+    /// What was under way while it was written.
+    pub(super) fn while_read(&self) -> UnderWay {
+        UnderWay {
+            number: self.under_way,
+            judged: self.judged,
         }
     }
 }

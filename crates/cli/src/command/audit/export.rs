@@ -11,11 +11,11 @@ use super::bundle::{self, Manifest, StreamFile, StreamWriter};
 use super::evidence;
 use super::head;
 use super::source::Source;
-use crate::command::check::{self, Stillness};
 use crate::shared::args::JsonArg;
 use crate::shared::failure::Failure;
 use crate::shared::output::{NAMED, count, styled};
 use crate::shared::own_folder::OwnFolder;
+use crate::shared::stillness::{self, Stillness};
 use crate::shared::stream_reader::{self, Scope};
 
 /// Arguments of `concord audit export`.
@@ -48,7 +48,7 @@ pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failur
 async fn write(broker: &Broker, folder: &Path) -> Result<Manifest, Failure> {
     let mut manifest = Manifest::new(head::installation(broker), clock::now());
     let stillness = Stillness::begin(broker).await?;
-    manifest.messages_since = check::messages_since(broker).await?;
+    manifest.messages_since = stillness::messages_since(broker).await?;
     // Before the streams: what it covers is then in the files.
     manifest.head = head::latest(broker).await?;
     for stream in StreamKind::EVIDENCE {
@@ -60,7 +60,8 @@ async fn write(broker: &Broker, folder: &Path) -> Result<Manifest, Failure> {
         writer.finish()?;
         manifest.streams.push(StreamFile { stream, count });
     }
-    manifest.under_way = stillness.end(broker).await?;
+    let under_way = stillness.end(broker).await?;
+    (manifest.under_way, manifest.judged) = (under_way.number, under_way.judged);
     manifest.keys = evidence::keys(&Source::Broker(broker)).await?;
     bundle::finish(folder, &manifest)?;
     Ok(manifest)

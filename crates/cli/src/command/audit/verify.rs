@@ -85,7 +85,7 @@ pub(super) async fn run(args: &VerifyArgs) -> Result<u8, Failure> {
             incomplete,
         })?;
     } else {
-        let mut text = check::text(&report, bundle.manifest.under_way);
+        let mut text = check::text(&report, &bundle.manifest.while_read());
         for stream in incomplete {
             let what = format!("{stream} has another number of messages than the manifest says.");
             text.push_str(&format!("{}\n", styled(BAD, what)));
@@ -126,10 +126,8 @@ async fn invariants(bundle: &Bundle, now: Timestamp) -> Result<(Report, Vec<Stri
         }
     }
     let report = auditor.finish(&Ending {
-        grace_ms: GRACE_MS,
-        quiescent: bundle.manifest.under_way == 0,
         messages_since: bundle.manifest.messages_since,
-        ..Ending::quiescent(now)
+        ..bundle.manifest.while_read().ending(now, GRACE_MS)
     });
     Ok((report, incomplete))
 }

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::{Result, Write};
 
-use concord_domain::aggregates::case::{Phase, VersionNote};
+use concord_domain::aggregates::case::{PassedGate, Phase, VersionNote};
 use concord_wire::payload::{Decision, Figure, RecordedFigures};
 use concord_wire::{DebateId, Token};
 
 use crate::shared::case_file::{CaseFile, FiguresVersion};
-use crate::shared::debate_file::both;
+use crate::shared::debate_file::{both, pass_reasons};
 use crate::shared::output::{DOUBTFUL, FAINT, NAMED, STRONG, one_line, styled};
 
 /// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 80;
+/// At most so many characters of a reason: all of it.
+const REASON: usize = 4_096;
 /// At most so many characters of the figures of an analysis.
 const FIGURES: usize = 400;
 
@@ -44,6 +46,24 @@ pub(super) fn write(out: &mut String, decision: &Decision, file: &CaseFile) -> R
     }
     write_figures(out, &decision.figures, decision.figures_omitted)?;
     write_versions(out, changes, figures)
+}
+
+/// The gates that the case has passed: when, by whom, and why.
+pub(super) fn write_passed(out: &mut String, gates: &[PassedGate]) -> Result {
+    if gates.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", styled(STRONG, "Gates passed"))?;
+    for passed in gates {
+        let gate = one_line(&passed.gate, SENTENCE);
+        let by = both(passed.first_reviewer.as_ref(), &passed.by);
+        let at = styled(FAINT, passed.at);
+        writeln!(out, "  {}  {at}  by {by}", styled(NAMED, gate))?;
+        for reason in pass_reasons(passed, REASON) {
+            writeln!(out, "     {reason}")?;
+        }
+    }
+    Ok(())
 }
 
 fn write_figures(
@@ -143,7 +163,7 @@ fn write_debates(out: &mut String, label: &str, debates: &[DebateId]) -> Result 
 
 #[cfg(test)]
 mod tests {
-    use concord_wire::Timestamp;
+    use concord_wire::{AgentId, Timestamp};
     use serde_json::json;
 
     use super::*;
@@ -190,6 +210,31 @@ mod tests {
             out,
             "  figures         dcf, version 2: rating hold, target_price 110.5\n                  \
              and 1 more, for which it has no room\n"
+        );
+    }
+
+    #[test]
+    fn a_gate_that_was_passed_is_shown_with_the_reason_of_each_reviewer() {
+        let passed = PassedGate {
+            gate: "valuation".into(),
+            at: Timestamp::from_unix_millis(0),
+            by: AgentId::fixed("rita"),
+            rationale: "seen".into(),
+            first_reviewer: Some(AgentId::fixed("gail")),
+            first_rationale: Some("the model holds".into()),
+            unreviewed: Vec::new(),
+        };
+        let mut out = String::new();
+        write_passed(&mut out, &[passed]).unwrap();
+        let text = anstream::adapter::strip_str(&out).to_string();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "  valuation  1970-01-01T00:00:00.000Z  by gail and rita",
+                "     gail: the model holds",
+                "     rita: seen",
+            ]
         );
     }
 }

@@ -27,7 +27,8 @@ pub(crate) struct ShowArgs {
     /// The case.
     #[arg(value_parser = case_id)]
     case: CaseId,
-    /// Show the case as it was with this version of its decision. The current version when left out.
+    /// Show the case as it was with this version of its decision: what had been found and debated, and how that had ended. What was said in
+    /// its debates is shown up to now. The current version when left out.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     version: Option<u32>,
     #[command(flatten)]

@@ -86,6 +86,7 @@ fn write_case(out: &mut String, file: &CaseFile) -> Result {
     if let Some(decision) = &package.decision {
         write_decision(out, decision)?;
         decision_versions::write(out, decision, file)?;
+        decision_versions::write_passed(out, &file.gates_passed)?;
     } else if file.state.waits_for_debates {
         writeln!(
             out,
@@ -240,8 +241,11 @@ fn position(held: &Position) -> String {
 }
 
 fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
+    let mut held: Vec<&Position> = debate.conflict.positions.iter().collect();
     for round in &debate.rounds {
-        write_round(out, round)?;
+        write_round(out, round, &held)?;
+        let answered = round.answers.iter().map(|answer| &answer.position);
+        held = answered.chain(held).collect();
     }
     let Some(outcome) = &debate.outcome else {
         let waits = match debate.level {
@@ -266,7 +270,8 @@ fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
     write_ended(out, outcome)
 }
 
-fn write_round(out: &mut String, round: &RoundFile) -> Result {
+/// A round, before which the parties `held` this, the latest first.
+fn write_round(out: &mut String, round: &RoundFile, held: &[&Position]) -> Result {
     let figures = match &round.record {
         Some(record) => format!(
             "{} of {} answered, {} agreed; {} before, {} after",
@@ -284,10 +289,10 @@ fn write_round(out: &mut String, round: &RoundFile) -> Result {
     };
     writeln!(out, "     round {}: {figures}", round.round)?;
     for answer in &round.answers {
-        let verdict = if answer.agrees {
-            styled(GOOD, "agrees")
-        } else {
-            styled(DOUBTFUL, "holds")
+        let verdict = match (answer.agrees, has_moved(held, &answer.position)) {
+            (true, _) => styled(GOOD, "agrees"),
+            (false, true) => styled(DOUBTFUL, "moves to"),
+            (false, false) => styled(DOUBTFUL, "holds"),
         };
         let (who, held) = (
             styled(NAMED, &answer.agent_id),
@@ -309,6 +314,16 @@ fn write_round(out: &mut String, round: &RoundFile) -> Result {
         )?;
     }
     Ok(())
+}
+
+/// Whether a party holds something else than before; `held` has its latest position first.
+fn has_moved(held: &[&Position], now: &Position) -> bool {
+    let mut before = held.iter();
+    let before = before.find(|before| before.agent_id == now.agent_id);
+    before.is_some_and(|before| match (&before.value, &now.value) {
+        (Some(before), Some(now)) => before != now,
+        _ => before.position != now.position,
+    })
 }
 
 fn write_tally(out: &mut String, tally: &Tally) -> Result {
@@ -348,4 +363,39 @@ fn write_tally(out: &mut String, tally: &Tally) -> Result {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_has_moved_does_not_hold() {
+        let held = |value: u8| json!({ "agent_id": "ann", "position": format!("Risk score: {value}"), "value": value, "confidence": 0.5 });
+        let before: Position = serde_json::from_value(held(30)).unwrap();
+        for (now, agrees, verdict) in [
+            (30, false, "holds"),
+            (40, false, "moves to"),
+            (40, true, "agrees"),
+        ] {
+            let answer = json!({
+                "agent_id": "ann", "message_id": "m-1", "digest": "", "round": 1, "agrees": agrees,
+                "answer": { "reasoning": "" }, "position": held(now),
+            });
+            let round = RoundFile {
+                round: 1,
+                asked: vec![],
+                due: None,
+                answers: vec![serde_json::from_value(answer).unwrap()],
+                record: None,
+            };
+            let mut text = String::new();
+            write_round(&mut text, &round, &[&before]).unwrap();
+            let text = anstream::adapter::strip_str(&text).to_string();
+            let expected = format!("ann {verdict} (0.50): Risk score: {now}\n");
+            assert!(text.contains(&expected), "{text}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 
 mod control;
+mod reassigned;
 mod show;
 
 /// The verbs of `concord debate`.

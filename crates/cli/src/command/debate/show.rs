@@ -13,6 +13,7 @@ use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
 
+use super::reassigned::{Reason, Reassigned, reassigned};
 use crate::command::case::decided::write_reasons;
 use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
@@ -71,12 +72,16 @@ struct ShownEvent<'a> {
     name: &'static str,
     cause: &'a MessageId,
     data: &'a DebateEvent,
+    /// Who gave the debate to somebody else, and why. Absent for whoever may not read the queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reassigned: Option<&'a Reason>,
 }
 
 pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let (state, records) = load(&broker, &args.debate).await?;
-    let shown = shown(&args.debate, &state, &records)
+    let reassigned = reassigned(&broker, &args.debate).await?;
+    let shown = shown(&args.debate, &state, &records, &reassigned)
         .ok_or_else(|| Failure::failed(format!("debate {} was never opened", args.debate)))?;
     args.json.print(&shown, text)?;
     Ok(0)
@@ -86,6 +91,7 @@ fn shown<'a>(
     debate_id: &'a DebateId,
     state: &'a DebateState,
     records: &'a [StoredEvent<DebateEvent>],
+    reassigned: &'a Reassigned,
 ) -> Option<Shown<'a>> {
     let opened = state.opened.as_ref()?;
     let ladder = state.ladder.as_deref();
@@ -107,6 +113,7 @@ fn shown<'a>(
         name: record.event.name(),
         cause: &record.meta.cause,
         data: &record.event,
+        reassigned: reassigned.get(&record.meta.cause),
     });
     Some(Shown {
         debate_id,
@@ -238,7 +245,7 @@ fn write_events(out: &mut String, shown: &Shown<'_>) -> Written {
             "  {}  {} {}",
             styled(FAINT, event.at),
             styled(STRONG, event.name),
-            event_text(event.data)
+            event_text(event)
         )?;
     }
     Ok(())
@@ -261,12 +268,16 @@ fn synced_text(synced: &Synced) -> String {
     format!("without {}", names.join(", "))
 }
 
-fn assigned_text(assigned: &DebateAssigned) -> String {
+fn assigned_text(assigned: &DebateAssigned, reassigned: Option<&Reason>) -> String {
     let to = &assigned.briefed.expert;
-    match &assigned.instead_of {
-        Some(before) => format!("to {to}, instead of {}", before.expert),
-        None => format!("to {to}"),
-    }
+    let before = assigned.instead_of.as_ref();
+    let before = before.map(|before| format!(", instead of {}", before.expert));
+    let why = reassigned.map(|Reason { by, why }| format!(", by {by}: {why}"));
+    format!(
+        "to {to}{}{}",
+        before.unwrap_or_default(),
+        why.unwrap_or_default()
+    )
 }
 
 fn unassigned_text(unassigned: &Unassigned) -> String {
@@ -279,8 +290,8 @@ fn unassigned_text(unassigned: &Unassigned) -> String {
 }
 
 /// The main contents of an event.
-fn event_text(event: &DebateEvent) -> String {
-    let text = match event {
+fn event_text(shown: &ShownEvent<'_>) -> String {
+    let text = match shown.data {
         DebateEvent::Opened(opened) => {
             format!("among {}", agents(opened.conflict.positions.iter()))
         }
@@ -304,7 +315,7 @@ fn event_text(event: &DebateEvent) -> String {
             )
         }
         DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
-        DebateEvent::Assigned(assigned) => assigned_text(assigned),
+        DebateEvent::Assigned(assigned) => assigned_text(assigned, shown.reassigned),
         DebateEvent::Unassigned(unassigned) => unassigned_text(unassigned),
         DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
         DebateEvent::RulingSetAside(aside) => {
@@ -346,4 +357,47 @@ fn agents<'a>(positions: impl Iterator<Item = &'a Position>) -> String {
         .map(|position| position.agent_id.as_str())
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_debate_that_was_reassigned_says_by_whom_and_why() {
+        let data = json!({
+            "case_id": "c-1", "instead_of": { "expert": "eva" }, "waits_for": [],
+            "briefed": {
+                "expert": "abe", "digest": "abc", "due": "2026-01-01T01:00:00.000Z",
+                "brief": { "debate_id": "d-1", "case_id": "c-1", "topic": "t", "priority": "valuation", "positions": [] },
+            },
+        });
+        let stored = json!({
+            "fact": "assigned", "aggregate": "debate", "event_id": "e", "id": "d-1", "cause": "q-7",
+            "at": "2026-01-01T00:00:00.000Z", "data": data,
+        });
+        let bytes = serde_json::to_vec(&stored).unwrap();
+        let record = StoredEvent::<DebateEvent>::decode(&bytes, 7).unwrap();
+        for (cause, text) in [
+            ("q-7", "to abe, instead of eva, by olga: eva is ill"),
+            ("q-8", "to abe, instead of eva"),
+        ] {
+            let reason = Reason {
+                by: AgentId::fixed("olga"),
+                why: "eva is ill".into(),
+            };
+            let reassigned = Reassigned::from([(MessageId::new(cause).unwrap(), reason)]);
+            let shown = ShownEvent {
+                sequence: 7,
+                at: record.meta.at,
+                name: record.event.name(),
+                cause: &record.meta.cause,
+                data: &record.event,
+                reassigned: reassigned.get(&record.meta.cause),
+            };
+            assert_eq!(event_text(&shown), text);
+        }
+    }
 }

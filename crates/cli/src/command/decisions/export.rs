@@ -7,6 +7,7 @@ use concord_domain::text::{is_deceptive, visible_json};
 use concord_runtime::Broker;
 use concord_wire::CaseId;
 use concord_wire::payload::LogEntry;
+use serde_json::Value;
 
 use super::list::code;
 use super::log::{self, Entered};
@@ -92,7 +93,7 @@ fn lines(entries: &[Entered]) -> Result<String, Failure> {
         .collect()
 }
 
-const COLUMNS: [&str; 23] = [
+const COLUMNS: [&str; 24] = [
     "entry_id",
     "case_id",
     "number",
@@ -116,6 +117,7 @@ const COLUMNS: [&str; 23] = [
     "dependants",
     "hash",
     "first_reviewer",
+    "first_rationale",
 ];
 
 fn csv(entries: &[Entered]) -> Result<String, Failure> {
@@ -127,7 +129,9 @@ fn csv(entries: &[Entered]) -> Result<String, Failure> {
     String::from_utf8(writer.into_inner().map_err(unwritable)?).map_err(unwritable)
 }
 
-fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
+fn row(entered: &Entered) -> [String; COLUMNS.len()] {
+    let Entered { case_id, entry, .. } = entered;
+    let first_rationale = entered.first_rationale.as_deref();
     let (position, provisional) = (entry.position.as_ref(), entry.provisional.as_deref());
     let list = |items: &[String]| text(&items.join("; "));
     let supporters = position.map(|one| {
@@ -155,7 +159,7 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
         position.map(|one| text(&one.position)).unwrap_or_default(),
         position
             .and_then(|one| one.value.as_ref())
-            .map(ToString::to_string)
+            .map(value)
             .unwrap_or_default(),
         supporters.unwrap_or_default().join("; "),
         entry
@@ -190,7 +194,16 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default(),
+        first_rationale.map(text).unwrap_or_default(),
     ]
+}
+
+/// A value as JSON. A negative number is one, and no formula.
+fn value(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => text(&other.to_string()),
+    }
 }
 
 /// A text of an agent or a person, written so that no spreadsheet takes it for a formula, whether that parts columns at commas,
@@ -231,6 +244,7 @@ mod tests {
             .map(|entry| Entered {
                 case_id: case_id.clone(),
                 entry,
+                first_rationale: Some("g1".into()),
                 faults: vec![],
             })
             .collect()
@@ -273,6 +287,21 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_a_number_or_says_what_it_seems_to_say() {
+        use serde_json::json;
+        for (given, expected) in [
+            (json!(-2.5), "-2.5"),
+            (json!(90), "90"),
+            (json!("fair"), r#""fair""#),
+            (json!("=1+1"), r#""'=1+1""#),
+            (json!("pay \u{202e}09\u{200b}"), r#""pay  09 ""#),
+            (json!({ "a\u{200b}": -1 }), r#"{"a ":-1}"#),
+        ] {
+            assert_eq!(value(&given), expected);
+        }
+    }
+
+    #[test]
     fn the_table_has_the_main_columns_and_no_formula() {
         let text = csv(&entered()).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -290,6 +319,7 @@ mod tests {
             (column("supporters"), column("alternatives")),
             ("ben; cem", "120")
         );
+        assert_eq!(column("first_rationale"), "g1");
         assert_eq!(csv(&[]).unwrap().lines().count(), 1);
     }
 }

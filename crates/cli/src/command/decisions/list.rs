@@ -147,6 +147,7 @@ mod tests {
             Entered {
                 case_id: case_id.clone(),
                 entry,
+                first_rationale: None,
                 faults,
             }
         };

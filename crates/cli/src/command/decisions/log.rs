@@ -24,6 +24,9 @@ pub(super) struct Entered {
     pub(super) case_id: CaseId,
     /// The entry as it is stored.
     pub(super) entry: LogEntry,
+    /// At a gate, the reason of the reviewer who said the same before, from the outcome that is stored with the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_rationale: Option<String>,
     /// The faults of the entry, as sentences; empty when it is as it was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) faults: Vec<String>,
@@ -47,13 +50,18 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
             let Ok(case_id) = CaseId::new(stored_event.meta.id.as_str()) else {
                 return Ok(());
             };
-            let entry = match stored_event.event {
-                CaseEvent::DebateSettled(settled) => settled.entry,
-                CaseEvent::Decided(decided) => decided.entry,
-                CaseEvent::DecisionChanged(changed) => Some(changed.entry),
-                _ => None,
+            let (entry, outcome) = match stored_event.event {
+                CaseEvent::DebateSettled(settled) => (settled.entry, Some(settled.outcome)),
+                CaseEvent::Decided(decided) => (decided.entry, decided.last),
+                CaseEvent::DecisionChanged(changed) => (Some(changed.entry), Some(changed.outcome)),
+                _ => (None, None),
             };
-            entries.extend(entry.map(|entry| enter(&mut chains, case_id, *entry)));
+            let ruled_by = outcome.and_then(|outcome| outcome.ruled_by);
+            let first = ruled_by.and_then(|ruled| ruled.first_rationale);
+            entries.extend(entry.map(|entry| Entered {
+                first_rationale: first,
+                ..enter(&mut chains, case_id, *entry)
+            }));
             Ok(())
         })
         .await?;
@@ -70,6 +78,7 @@ fn enter(chains: &mut Chains, case_id: CaseId, entry: LogEntry) -> Entered {
     Entered {
         case_id,
         entry,
+        first_rationale: None,
         faults,
     }
 }

@@ -5,13 +5,13 @@ use std::fmt::{Result as Written, Write};
 use clap::Args;
 use concord_runtime::Broker;
 use concord_wire::CaseId;
-use concord_wire::payload::{LogEntry, Provisional};
+use concord_wire::payload::Provisional;
 
 use super::list::{by, code};
 use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::case_file;
-use crate::shared::debate_file::resolution_text;
+use crate::shared::debate_file::{reasons_of, resolution_text};
 use crate::shared::failure::Failure;
 use crate::shared::output::{BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
 
@@ -78,15 +78,9 @@ fn text(entered: &Entered) -> String {
     text
 }
 
-fn write_entry(
-    out: &mut String,
-    Entered {
-        case_id,
-        entry,
-        faults,
-    }: &Entered,
-) -> Written {
-    write_decision(out, case_id, entry)?;
+fn write_entry(out: &mut String, entered: &Entered) -> Written {
+    let Entered { entry, faults, .. } = entered;
+    write_decision(out, entered)?;
     if let Some(provisional) = &entry.provisional {
         write_provisional(out, provisional)?;
     }
@@ -110,7 +104,8 @@ fn or_none(text: String) -> String {
     }
 }
 
-fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Written {
+fn write_decision(out: &mut String, entered: &Entered) -> Written {
+    let Entered { case_id, entry, .. } = entered;
     writeln!(
         out,
         "entry {}  {}",
@@ -145,8 +140,8 @@ fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Writt
         let signed = key.map_or_else(String::new, |key| format!("  signed (key {key})"));
         writeln!(out, "  by          {by}{}", styled(FAINT, signed))?;
     }
-    if let Some(rationale) = &entry.rationale {
-        writeln!(out, "  because     {}", one_line(rationale, 4_096))?;
+    for reason in reasons(entered) {
+        writeln!(out, "  because     {reason}")?;
     }
     for item in &entry.evidence {
         writeln!(out, "  evidence    {}", one_line(item, 4_096))?;
@@ -161,6 +156,21 @@ fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Writt
     Ok(())
 }
 
+/// Why, of each of two reviewers the own reason.
+fn reasons(entered: &Entered) -> Vec<String> {
+    let entry = &entered.entry;
+    let Some(rationale) = &entry.rationale else {
+        return Vec::new();
+    };
+    match (&entry.first_reviewer, &entry.by) {
+        (Some(first), Some(by)) => {
+            let why = entered.first_rationale.as_deref();
+            reasons_of(Some((first, why)), (by, rationale), 4_096)
+        }
+        _ => vec![one_line(rationale, 4_096)],
+    }
+}
+
 fn write_provisional(out: &mut String, provisional: &Provisional) -> Written {
     writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
     writeln!(
@@ -171,15 +181,15 @@ fn write_provisional(out: &mut String, provisional: &Provisional) -> Written {
     for alternative in &provisional.alternatives {
         writeln!(out, "  alternative {}", resolution_text(alternative))?;
     }
-    let gate = provisional
-        .review_at
-        .as_deref()
-        .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
-    writeln!(
-        out,
-        "  review at   {gate}, window until {}",
-        provisional.until
-    )?;
+    match &provisional.review_at {
+        None => writeln!(out, "  review at   no gate")?,
+        Some(gate) => {
+            let gate = one_line(gate, 200);
+            writeln!(out, "  review at   {gate}")?;
+            writeln!(out, "  window      until gate \"{gate}\" is passed")?;
+            writeln!(out, "  awaits gate from {}", provisional.until)?;
+        }
+    }
     writeln!(
         out,
         "  dependants  {}",
@@ -207,6 +217,7 @@ mod tests {
         let entered = Entered {
             case_id: CaseId::new("c-1").unwrap(),
             entry,
+            first_rationale: None,
             faults: vec!["It is wrong.".into()],
         };
         let text = anstream::adapter::strip_str(&text(&entered)).to_string();
@@ -219,5 +230,22 @@ mod tests {
         ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }
+    }
+
+    #[test]
+    fn each_of_two_reviewers_has_the_own_reason() {
+        let mut entry = entries().remove(0);
+        entry.first_reviewer = Some(concord_wire::AgentId::fixed("gail"));
+        let entered = Entered {
+            case_id: CaseId::new("c-1").unwrap(),
+            entry,
+            first_rationale: Some("the annex".into()),
+            faults: vec![],
+        };
+        let text = anstream::adapter::strip_str(&text(&entered)).to_string();
+        assert!(
+            text.contains("  because     gail: the annex\n  because     eva: so\n"),
+            "{text}"
+        );
     }
 }

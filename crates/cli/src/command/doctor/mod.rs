@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use concord_wire::subject::Service;
 use serde::Serialize;
 
-use crate::shared::args::JsonArg;
+use crate::shared::args::{JsonArg, service};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
@@ -17,6 +18,9 @@ mod running;
 mod services;
 mod storage;
 mod streams;
+
+/// What is to be done with services that answer, so that they make what is missing.
+const RESTART: &str = "restart";
 
 /// Arguments of `concord doctor`.
 #[derive(Debug, Args)]
@@ -30,6 +34,9 @@ pub(crate) struct DoctorArgs {
     /// Clocks further apart than this are a fault, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500)]
     skew_max: u64,
+    /// A service that this installation does without: it is no fault that it is not there. For several give it several times.
+    #[arg(long, value_name = "SERVICE", value_parser = service)]
+    without: Vec<Service>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -94,16 +101,16 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     let services = running::look(&broker).await;
     // What is missing a service makes when it starts.
     let start = match &services {
-        Ok(running) if !running.answer.is_empty() => "restart",
+        Ok(running) if !running.answer.is_empty() => RESTART,
         _ => "start",
     };
     checks.extend(streams::streams(&broker, start).await);
     checks.extend(streams::copies(&broker).await);
     checks.extend(storage::look(&broker).await);
     checks.extend(payloads::look(&broker, start).await);
-    checks.extend(services::look(&broker, services).await);
+    checks.extend(services::look(&broker, services, &args.without).await);
     let ack_wait = Duration::from_millis(connection.settings()?.work.ack_wait_ms);
-    checks.extend(streams::consumers(&broker, args.lag_max, ack_wait).await);
+    checks.extend(streams::consumers(&broker, args.lag_max, ack_wait, &args.without).await);
     checks.extend(services::deadlines(&broker).await);
     checks.extend(streams::dead(&broker).await);
     let faults = checks

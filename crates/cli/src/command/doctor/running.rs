@@ -19,6 +19,8 @@ const SLOW_MAX: Duration = Duration::from_secs(3);
 const CONNECTIONS: &str = "$SYS.REQ.ACCOUNT.PING.CONNZ";
 /// What each process of a service hears on the connection for what is not stored.
 const INFO: &str = "$SRV.INFO";
+/// The verb that it hears there besides, under the prefix of its installation, where it has the right.
+const STATUS: &str = "status";
 
 /// The processes of the services.
 pub(super) struct Running {
@@ -54,8 +56,7 @@ pub(super) async fn look(broker: &Broker) -> Result<Running, async_nats::Error> 
     Ok(of_installation(broker, answer, silent))
 }
 
-/// Without the processes of other installations in the same account, which answer, too. That one is silent its connection says, and not of
-/// which installation it is.
+/// Without the processes of other installations in the same account, which answer, too.
 fn of_installation(broker: &Broker, mut answer: Vec<Instance>, silent: Vec<Silent>) -> Running {
     answer.retain(|one| one.may_be_of(broker.subjects().prefix()));
     Running { answer, silent }
@@ -89,14 +90,30 @@ struct Connections {
 struct Connection {
     #[serde(default)]
     name: String,
+    #[serde(default)]
+    subscriptions_list: Vec<String>,
 }
 
-/// The processes of services that are connected, as all brokers say. Those of earlier versions do not say which process they are.
+impl Connection {
+    /// Whether it is that of a process of another installation: its name does not say so, and what it hears does.
+    fn is_of_another(&self, prefix: &str, own: &[String]) -> bool {
+        let verbs = own.iter().filter_map(|heard| heard.strip_prefix(prefix));
+        let mut verbs = verbs.filter(|verb| !verb.is_empty());
+        verbs.any(|verb| {
+            let mut heard = self.subscriptions_list.iter();
+            heard.any(|one| one.ends_with(verb) && !own.contains(one))
+        })
+    }
+}
+
+/// The processes of this installation's services that are connected, as all brokers say. Those of earlier versions do not say which process
+/// they are.
 async fn connected(broker: &Broker) -> Result<BTreeSet<Silent>, async_nats::Error> {
     let client = &broker.client;
-    let inbox = client.new_inbox();
+    let (inbox, prefix) = (client.new_inbox(), broker.subjects().prefix());
+    let own = SERVICES.map(|service| format!("{}.{STATUS}", broker.api_root(service)));
     let mut answers = client.subscribe(inbox.clone()).await?;
-    let body = json!({ "filter_subject": INFO }).to_string();
+    let body = json!({ "filter_subject": INFO, "subscriptions": true }).to_string();
     client
         .publish_with_reply(CONNECTIONS, inbox, body.into())
         .await?;
@@ -107,7 +124,8 @@ async fn connected(broker: &Broker) -> Result<BTreeSet<Silent>, async_nats::Erro
                 continue;
             };
             let all = answer.data.into_iter().flat_map(|data| data.connections);
-            connected.extend(all.filter_map(|one| process_of(&one.name)));
+            let of_installation = all.filter(|one| !one.is_of_another(prefix, &own));
+            connected.extend(of_installation.filter_map(|one| process_of(&one.name)));
         }
     };
     // Nobody says how many brokers there are, so the end of patience is an ordinary end.

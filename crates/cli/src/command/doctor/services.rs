@@ -25,9 +25,11 @@ struct Status {
     reasons: Vec<String>,
 }
 
+/// Looks for each service. That one of `without` is not there is no fault.
 pub(super) async fn look(
     broker: &Broker,
     running: Result<Running, async_nats::Error>,
+    without: &[Service],
 ) -> Vec<Check> {
     let Running {
         answer: found,
@@ -52,7 +54,8 @@ pub(super) async fn look(
         let silent = silent.iter().filter(|one| one.service == service);
         let silent: Vec<Check> = silent.map(stands_still).collect();
         // That none answers is said of each that is there.
-        if silent.is_empty() || !of_service.is_empty() {
+        let is_missed = silent.is_empty() && !without.contains(&service);
+        if is_missed || !of_service.is_empty() {
             checks.push(one(broker, service, &of_service).await);
         }
         checks.extend(silent);
@@ -80,7 +83,8 @@ pub(super) async fn look(
 async fn one(broker: &Broker, service: Service, found: &[&Instance]) -> Check {
     if found.is_empty() {
         let advice = format!(
-            "start {}; cases wait until it is there, and nothing is lost",
+            "start {}, or look in the log of one that runs: the broker may not let it in any more; cases wait until it is there, and \
+             nothing is lost",
             binary_name(service)
         );
         return Check::fault(AREA, format!("{service} does not answer"), advice);

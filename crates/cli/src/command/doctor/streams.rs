@@ -11,13 +11,15 @@ use concord_runtime::broker::provision::Changed;
 use concord_runtime::{Broker, broker::provision};
 use concord_wire::subject::Service;
 
-use super::Check;
+use super::{Check, RESTART};
 use crate::command::dead;
 use crate::shared::output::{count, span};
 
 const STREAMS: &str = "Streams";
 const CONSUMERS: &str = "Consumers";
 const DEAD: &str = "Dead letters";
+/// The longest pause that `concord backup` makes, in milliseconds: the most that its `--pause-max` may be.
+const PAUSE_MAX_MS: u64 = 86_400_000;
 /// Most consumers that a note names.
 const NAMED_MAX: usize = 5;
 
@@ -50,6 +52,10 @@ pub(super) async fn streams(broker: &Broker, start: &str) -> Vec<Check> {
             setting,
         } = deviation;
         let advice = match (property, setting) {
+            ("existence", _) if start == RESTART => format!(
+                "if it was lost, stop all services and restore the last backup, which has all streams together or none \
+                 (docs/recovery.md); where there is none, {start} all services with the same --prefix: they create what is missing"
+            ),
             ("existence", _) => format!(
                 "{start} all services with the same --prefix: they create what is missing when they start"
             ),
@@ -98,8 +104,13 @@ pub(super) async fn copies(broker: &Broker) -> Vec<Check> {
     checks
 }
 
-/// Checks that every consumer exists and keeps up.
-pub(super) async fn consumers(broker: &Broker, lag_max: u64, ack_wait: Duration) -> Vec<Check> {
+/// Checks that every consumer exists and keeps up; those of a service of `left_out` need not exist.
+pub(super) async fn consumers(
+    broker: &Broker,
+    lag_max: u64,
+    ack_wait: Duration,
+    left_out: &[Service],
+) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
     let (mut waiting, mut pausing) = (0, Vec::new());
@@ -115,9 +126,11 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64, ack_wait: Duration)
         );
         (lost > 0).then(|| Check::fault(CONSUMERS, found, "see the streams above"))
     }));
-    let adapters = broker.layout.adapter_consumers();
-    for definition in adapters.into_iter().filter(|one| !is_gone(one)) {
-        // An installation may do without the adapter, and then has none of its consumers.
+    // An installation may do without a service, always without the adapter, and then has none of its consumers.
+    let mut optional = broker.layout.adapter_consumers();
+    optional.retain(|one| !is_gone(one));
+    optional.extend(definitions.extract_if(.., |one| left_out.contains(&one.service)));
+    for definition in optional {
         if !is_missing(broker, &definition).await {
             definitions.push(definition);
         }
@@ -213,8 +226,7 @@ async fn look(
         return Ok(Looked::Missing);
     };
     if info.config.filter_subject != definition.filter || !info.config.filter_subjects.is_empty() {
-        let advice =
-            format!("restart the {service}, which brings its consumers to their definition");
+        let advice = format!("{}; {}", brought_back(*service), handed_again(name));
         return Err(Check::fault(
             CONSUMERS,
             format!("{name} on {stream} is given other subjects than defined"),
@@ -245,6 +257,18 @@ async fn look(
     Ok(Looked::KeepsUp(pending))
 }
 
+/// What brings consumers back that somebody has changed.
+fn brought_back(service: Service) -> String {
+    format!("restart the {service}, which brings its consumers to their definition")
+}
+
+/// What has done that a consumer was not given while it had other subjects.
+fn handed_again(consumer: &str) -> String {
+    format!(
+        "then hand it what it was not given meanwhile: concord redeliver --consumer {consumer} --since TIME, from a little before the change"
+    )
+}
+
 /// The fault of a consumer that somebody has changed.
 fn differs(definition: &ConsumerDefinition, changed: &Changed) -> Check {
     let ConsumerDefinition {
@@ -258,7 +282,7 @@ fn differs(definition: &ConsumerDefinition, changed: &Changed) -> Check {
         found,
         expected,
     } = changed;
-    let restart = format!("restart the {service}, which brings its consumers to their definition");
+    let restart = brought_back(*service);
     let advice = match *property {
         provision::ACK_WAIT => format!(
             "it follows from the setting work.ack_wait_ms: give the services' settings with --config; if it still differs, {restart}"
@@ -273,7 +297,7 @@ fn differs(definition: &ConsumerDefinition, changed: &Changed) -> Check {
     Check::fault(CONSUMERS, found, advice)
 }
 
-/// The note about consumers that hand nothing over at this moment, with the milliseconds that each has left.
+/// The note, or fault, about consumers that hand nothing over at this moment, with the milliseconds that each has left.
 fn paused(consumers: &[(String, u64)]) -> Option<Check> {
     let longest = consumers.iter().map(|(_, left)| *left).max()?;
     let named = consumers.iter().take(NAMED_MAX);
@@ -288,6 +312,10 @@ fn paused(consumers: &[(String, u64)]) -> Option<Check> {
         span(longest),
         named.join(", ")
     );
+    if longest > PAUSE_MAX_MS {
+        let advice = "no backup pauses for so long, and what they are for waits; go on with: nats consumer resume STREAM NAME";
+        return Some(Check::fault(CONSUMERS, found, advice));
+    }
     let advice = "nothing is to be done while `concord backup` runs, which pauses all; else they go on by themselves then, or now with: \
                   nats consumer resume STREAM NAME";
     Some(Check::note(CONSUMERS, found, advice))

@@ -1,13 +1,21 @@
 //! `concord gate list`: the gates of a case, passed and ahead.
 
-use concord_domain::aggregates::case::{CaseState, Phase, digest_of_shown};
+use concord_domain::aggregates::case::{
+    CaseState, PassedGate, Phase, digest_of_shown, gates_passed,
+};
 use concord_events::{CaseEvent, StoredEvent};
-use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
+use concord_wire::{AgentId, CaseId};
 use serde::Serialize;
 
 use super::first_reviews::FirstReview;
 use super::waits_for;
-use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
+use crate::shared::debate_file::{both, pass_reasons};
+use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, one_line, styled};
+
+/// At most so many characters of a reason: all of it.
+const REASON: usize = 4_096;
+/// At most so many characters of the name of a gate before a reason.
+const GATE: usize = 80;
 
 /// The gates of a case.
 #[derive(Debug, Serialize)]
@@ -55,33 +63,16 @@ struct Row<'a> {
     gate: &'a str,
     standing: GateStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
-    passed: Option<Passed<'a>>,
-}
-
-/// The event with which a gate was passed.
-#[derive(Debug, Serialize)]
-struct Passed<'a> {
-    at: Timestamp,
-    by: &'a AgentId,
-    /// Provisional decisions with which it was passed unreviewed.
-    #[serde(skip_serializing_if = "<[DebateId]>::is_empty")]
-    unreviewed: &'a [DebateId],
+    passed: Option<PassedGate>,
 }
 
 pub(super) fn shown<'a>(
     case_id: &'a CaseId,
     state: &'a CaseState,
-    events: &'a [StoredEvent<CaseEvent>],
+    events: &[StoredEvent<CaseEvent>],
     first_reviews: Vec<FirstReview<'a>>,
 ) -> Shown<'a> {
-    let mut passed = events.iter().filter_map(|event| match &event.event {
-        CaseEvent::GatePassed(passed) => Some(Passed {
-            at: event.meta.at,
-            by: &passed.heard.agent_id,
-            unreviewed: &passed.unreviewed,
-        }),
-        _ => None,
-    });
+    let mut passed = gates_passed(events).into_iter();
     let gates = state
         .opened
         .as_ref()
@@ -145,11 +136,9 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
             Cell::number(place + 1),
             Cell::text(row.gate),
             Cell::text(standing).with(style),
-            Cell::text(
-                row.passed
-                    .as_ref()
-                    .map_or(String::new(), |passed| passed.by.to_string()),
-            ),
+            Cell::text(row.passed.as_ref().map_or(String::new(), |passed| {
+                both(passed.first_reviewer.as_ref(), &passed.by)
+            })),
             Cell::text(
                 row.passed
                     .as_ref()
@@ -157,6 +146,13 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
             ),
             Cell::text(note).with(DOUBTFUL),
         ]);
+    }
+    let mut text = table.to_string();
+    for passed in shown.gates.iter().filter_map(|row| row.passed.as_ref()) {
+        for reason in pass_reasons(passed, REASON) {
+            let gate = styled(FAINT, format!("{}:", one_line(&passed.gate, GATE)));
+            text.push_str(&format!("{gate} {reason}\n"));
+        }
     }
     let all_passed = shown
         .gates
@@ -167,29 +163,31 @@ pub(super) fn text(shown: &Shown<'_>) -> String {
     } else {
         String::new()
     };
-    format!("{table}{note}")
+    text + &note
 }
 
 #[cfg(test)]
 mod tests {
+    use concord_wire::{DebateId, Timestamp};
+
     use super::*;
 
     #[test]
     fn gates_are_passed_ahead_or_later() {
-        let (case, eva, debates) = (
-            CaseId::new("c-1").unwrap(),
-            AgentId::new("eva").unwrap(),
-            [DebateId::new("d-1").unwrap()],
-        );
+        let case = CaseId::new("c-1").unwrap();
         let row = |gate, standing| Row {
             gate,
             standing,
             passed: None,
         };
-        let passed = Passed {
+        let passed = PassedGate {
+            gate: "model".into(),
             at: Timestamp::from_unix_millis(0),
-            by: &eva,
-            unreviewed: &debates,
+            by: AgentId::fixed("eva"),
+            rationale: "seen".into(),
+            first_reviewer: Some(AgentId::fixed("gail")),
+            first_rationale: Some("the model holds".into()),
+            unreviewed: vec![DebateId::new("d-1").unwrap()],
         };
         let gates = vec![
             Row {
@@ -210,7 +208,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
-            " 1  model      passed  eva  1970-01-01T00:00:00.000Z  with 1 unreviewed"
+            " 1  model      passed  gail and eva  1970-01-01T00:00:00.000Z  with 1 unreviewed"
         );
         assert!(
             lines[2].ends_with("2 provisional decisions require review")
@@ -218,8 +216,11 @@ mod tests {
             "{text}"
         );
         assert_eq!(
-            serde_json::to_value(&shown).unwrap()["gates"][1]["standing"],
-            "ahead"
+            lines[4..],
+            ["model: gail: the model holds", "model: eva: seen"]
         );
+        let printed = serde_json::to_value(&shown).unwrap();
+        assert_eq!(printed["gates"][1]["standing"], "ahead");
+        assert_eq!(printed["gates"][0]["passed"]["first_reviewer"], "gail");
     }
 }

@@ -17,7 +17,7 @@ use super::load;
 use crate::shared::args::case_id;
 use crate::shared::args::{JsonArg, agent_id, debate_id, json_value, position_words, words};
 use crate::shared::connection::ConnectionArgs;
-use crate::shared::debate_file::{resolution_text, wanted_note};
+use crate::shared::debate_file::resolution_text;
 use crate::shared::event_source::EventSource;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::input::unusable;
@@ -174,8 +174,7 @@ fn instead_of(before: &CaseState, review: &Review) -> String {
     }
 }
 
-/// What an override puts in the place of the provisional decision, with the value that is read from its words, and a note where they state
-/// none; empty for other reviews.
+/// What an override puts in the place of the provisional decision, with the value that is read from its words; empty for other reviews.
 fn replacement(before: &CaseState, review: &Review) -> String {
     let mut debated = before.debated.iter();
     let conflict =
@@ -192,8 +191,7 @@ fn replacement(before: &CaseState, review: &Review) -> String {
         supporters: Vec::new(),
     };
     let taken = resolution_text(&valued(conflict, policy, given));
-    let note = wanted_note(conflict, policy, (position, review.value.as_ref()));
-    format!("  in its place: {taken}\n{note}")
+    format!("  in its place: {taken}\n")
 }
 
 /// The answer to a review that waits for a second one: it did not agree with those before it.

@@ -245,9 +245,11 @@ fn write_provisional(
         )?;
     }
     if let Some(gate) = &provisional.review_at {
-        writeln!(out, "  review at     {}", one_line(gate, 200))?;
+        let gate = one_line(gate, 200);
+        writeln!(out, "  review at     {gate}")?;
+        writeln!(out, "  window        until gate \"{gate}\" is passed")?;
     }
-    writeln!(out, "  window until  {}", provisional.until)
+    writeln!(out, "  awaits gate   from {}", provisional.until)
 }
 
 #[cfg(test)]
@@ -297,6 +299,7 @@ mod tests {
             "d-1  Price target\n  digest        abc123\n  stands        90  [90] (ben)\n  because       Lowest price target.",
             "alternative   120 (ann)",
             "rest on it    dcf, report",
+            "  window        until gate \"valuation\" is passed\n  awaits gate   from 2026-11-22T20:00:00.000Z\n",
             "1 debate under way: d-2",
             "  - -> BEAR at 2026-11-22T20:00:00.000Z, alert a-1 by macro\n    concerns the assumption rate (rate_changes)",
             "concord gate review c-1 --gate valuation --by PERSON --confirm d-1 --digest abc123",

@@ -12,6 +12,7 @@ use crate::shared::failure::Failure;
 mod graph;
 mod plan;
 mod run;
+mod runs;
 mod show;
 
 /// The verbs of `concord impact`.

@@ -11,6 +11,7 @@ use concord_wire::payload::{AnalysisImpact, ChangedAssumption, Figure};
 use concord_wire::{CaseId, Timestamp, Token};
 use serde::Serialize;
 
+use super::runs;
 use crate::shared::args::{JsonArg, case_id};
 use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
@@ -28,11 +29,15 @@ const REASON: usize = 240;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each report says what has changed, which analyses that affects, directly or not, what is
-estimated to become of them, and which must be done again.
+estimated to become of them, and which must be done again. Below are the runs in which that
+was done: who asked for each, what came of each analysis, and why one was not done.
 
 Examples:
   concord impact show c-42
-  concord impact show c-42 --last --json | jq '.[0].report.high_impact_count'")]
+  concord impact show c-42 --last --json | jq '.[0].report.high_impact_count'
+  concord impact show c-42 --runs --json
+
+The JSON is that of the reports, and with --runs that of the runs.")]
 pub(crate) struct ShowArgs {
     /// The case.
     #[arg(value_parser = case_id)]
@@ -40,6 +45,9 @@ pub(crate) struct ShowArgs {
     /// Only the last report.
     #[arg(long)]
     last: bool,
+    /// Only the runs in which analyses were done again.
+    #[arg(long, conflicts_with = "last")]
+    runs: bool,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -61,6 +69,15 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     if events.is_empty() {
         case_file::existing(&broker, &args.case).await?;
     }
+    let runs = runs::runs(&events);
+    if args.runs {
+        args.json.print(runs.as_slice(), |runs| match runs {
+            [] => "Nothing was done again: no run has begun.\n".to_owned(),
+            some => runs::text(some),
+        })?;
+        return Ok(0);
+    }
+    let below = runs::text(&runs);
     let reports = reports(events).into_iter();
     let mut reports: Vec<Shown> = reports
         .map(|(at, assessed)| Shown { at, assessed })
@@ -78,11 +95,16 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     // What the plan has no room for may be any of them.
     let due = (plan.required_omitted == 0).then_some(due);
     let text = |shown: &Shown| text(shown, due.as_ref());
-    args.json
-        .print(&reports, |reports| match reports.as_slice() {
+    args.json.print(&reports, |reports| {
+        let reports = match reports.as_slice() {
             [] => "No decision has changed on which an analysis rests.\n".to_owned(),
             some => some.iter().map(text).collect::<Vec<_>>().join("\n"),
-        })?;
+        };
+        match below.as_str() {
+            "" => reports,
+            below => format!("{reports}\n{below}"),
+        }
+    })?;
     Ok(0)
 }
 

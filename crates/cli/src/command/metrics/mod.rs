@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_domain::coordination_metrics::{Limits, Report, Tally, Tracker};
+use concord_runtime::event_store::archived::Archived;
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -71,6 +72,8 @@ struct Printed {
     window_ms: u64,
     /// Messages that are no envelope, and are not counted.
     unreadable: u64,
+    /// Cases that are archived, and not counted.
+    archived_cases: usize,
     #[serde(flatten)]
     report: Report,
 }
@@ -83,6 +86,20 @@ struct Count {
 }
 
 impl Count {
+    fn new(window_ms: u64, leads: BTreeSet<AgentId>) -> Self {
+        let limits = Limits {
+            window_ms,
+            open_max: OPEN_MAX,
+            messages_max: KNOWN_MAX,
+            sessions_max: KNOWN_MAX,
+        };
+        Self {
+            follow: Tracker::new(limits, leads),
+            tally: Tally::default(),
+            unreadable: 0,
+        }
+    }
+
     fn add(&mut self, input: &Input) {
         let counted = match input {
             Input::Message(message) => self.follow.message(message),
@@ -115,17 +132,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
     let broker = connection.connect().await?;
     let leads = leads(&broker, &args.lead).await?;
     let window_ms = u64::try_from(args.window.as_millis()).unwrap_or(u64::MAX);
-    let limits = Limits {
-        window_ms,
-        open_max: OPEN_MAX,
-        messages_max: KNOWN_MAX,
-        sessions_max: KNOWN_MAX,
-    };
-    let mut count = Count {
-        follow: Tracker::new(limits, leads.clone()),
-        tally: Tally::default(),
-        unreadable: 0,
-    };
+    let mut count = Count::new(window_ms, leads.clone());
+    let archived = Archived::read(&broker).await?;
+    let cases = archived.segments().iter().map(|one| one.cases.len());
+    let archived_cases = cases.sum();
     let mut reader = Reader::open(&broker, args.case.as_ref(), since).await?;
     let mut is_empty = true;
     while let Some(input) = reader.past().await? {
@@ -137,7 +147,12 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
         .as_ref()
         .filter(|_| is_empty && since.is_none() && !args.watch)
     {
-        return Err(unknown_case(&broker, case).await);
+        return Err(match archived.case(case) {
+            Some(_) => Failure::failed(format!(
+                "{case} is archived; the metrics are counted from what is in the streams"
+            )),
+            None => unknown_case(&broker, case).await,
+        });
     }
     let printed = |count: &mut Count| Printed {
         since,
@@ -146,6 +161,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
         window_ms,
         report: count.report(clock::now()),
         unreadable: count.unreadable,
+        archived_cases,
     };
     let mut shown = printed(&mut count);
     if !args.watch {

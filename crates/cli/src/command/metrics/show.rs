@@ -59,10 +59,12 @@ pub(super) fn text(printed: &Printed) -> String {
         0 => String::new(),
         unreadable => format!("; {} could not be read", count(unreadable, "message")),
     };
-    text.push_str(&format!(
-        "{}\n",
-        styled(FAINT, format!("leads: {}{unreadable}", leads.join(", ")))
-    ));
+    let archived = match printed.archived_cases {
+        0 => String::new(),
+        cases => format!("; not counted: {}", count(cases as u64, "archived case")),
+    };
+    let counted = format!("leads: {}{unreadable}{archived}", leads.join(", "));
+    text.push_str(&format!("{}\n", styled(FAINT, counted)));
     text
 }
 
@@ -144,6 +146,7 @@ mod tests {
             leads: [AgentId::fixed("coordinator"), AgentId::fixed("lea")].into(),
             window_ms: 1,
             unreadable: 1,
+            archived_cases: 3,
             report: tally.report(&Waiting {
                 asks: 1,
                 wakes: 2,
@@ -196,7 +199,7 @@ mod tests {
                  waiting",
                 "false wake-ups 50.0 % < 10.0 % missed 1 declined of 2 agents that were woken and spoke; 1 silent, 2 waiting",
                 "collaboration events a session 0.0 > 5.0 missed 0 events in 1 session",
-                "leads: coordinator, lea; 1 message could not be read",
+                "leads: coordinator, lea; 1 message could not be read; not counted: 3 archived cases",
             ]
         );
     }

@@ -316,7 +316,7 @@ mod tests {
             of("concord.v1.msg.*.*._all.*"),
             [(Direction::Stream, "agent-eva agent-bo-b".to_owned())]
         );
-        assert_eq!(found.concord.exports.len(), 28);
+        assert_eq!(found.concord.exports.len(), 30);
         let text = found.text();
         for line in [
             r#"users: [{ user: "concord", password: $PASSWORD_concord }]"#,

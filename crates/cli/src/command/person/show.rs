@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use concord_domain::Versioned;
 use concord_domain::aggregates::person::{PersonMachine, PersonState};
-use concord_events::{Aggregate, PersonEvent};
+use concord_events::{Aggregate, AggregateEvent, PersonEvent, StoredEvent};
 use concord_runtime::Broker;
 use concord_wire::payload::{PersonKind, PersonRecord, Role};
 use concord_wire::{AgentId, Timestamp, Token};
@@ -113,13 +113,59 @@ pub(super) async fn one(
     json: JsonArg,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let row = known(&broker, name).await?.ok_or_else(|| {
+    let source = EventSource::new(&broker).await?;
+    let (state, events) = source.aggregate::<PersonMachine>(&name.token()).await?;
+    let row = Row::new(state).ok_or_else(|| {
         Failure::failed(format!(
             "nobody is registered as {name}; `concord person list` shows who is"
         ))
     })?;
-    json.print(&row, text)?;
+    let history = events.iter().map(Change::of).collect();
+    json.print(&Shown { row, history }, text)?;
     Ok(0)
+}
+
+/// Somebody who is registered, and what was done with them.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    row: Row,
+    /// The oldest first.
+    history: Vec<Change>,
+}
+
+/// What an operator did with somebody, and why.
+#[derive(Debug, Serialize)]
+struct Change {
+    at: Timestamp,
+    what: &'static str,
+    by: AgentId,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    why: String,
+}
+
+impl Change {
+    fn of(stored: &StoredEvent<PersonEvent>) -> Self {
+        let (by, why) = match &stored.event {
+            PersonEvent::Registered(registered) => (&registered.by, ""),
+            PersonEvent::Suspended(suspended) => (&suspended.by, suspended.why.as_str()),
+            PersonEvent::Resumed(resumed) => (&resumed.by, resumed.why.as_str()),
+        };
+        Self {
+            at: stored.meta.at,
+            what: stored.event.name(),
+            by: by.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let why = match self.why.as_str() {
+            "" => String::new(),
+            why => format!(": {}", one_line(why, 200)),
+        };
+        format!("  {}  {} by {}{why}", self.at, self.what, self.by)
+    }
 }
 
 fn table(rows: &[Row]) -> Table<4> {
@@ -139,7 +185,7 @@ fn table(rows: &[Row]) -> Table<4> {
     table
 }
 
-fn text(row: &Row) -> String {
+fn text(Shown { row, history }: &Shown) -> String {
     let person = &row.person;
     let kind = match person.kind {
         PersonKind::Person => "person",
@@ -172,5 +218,52 @@ fn text(row: &Row) -> String {
     if let (Some(by), Some(since)) = (&row.by, row.since) {
         lines.push(format!("  registered by {by}; so since {since}"));
     }
+    lines.extend(history.iter().map(Change::text));
     format!("{}\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn why_somebody_was_suspended_is_known_after_they_act_again() {
+        let person = json!({ "name": "eva", "roles": [{ "role": "arbiter" }] });
+        let events = [
+            ("registered", json!({ "person": person, "by": "olga" })),
+            (
+                "suspended",
+                json!({ "name": "eva", "by": "olga", "why": "on leave" }),
+            ),
+            ("resumed", json!({ "person": person, "by": "otto" })),
+        ];
+        let mut known = Versioned::<PersonMachine>::default();
+        let mut history = Vec::new();
+        for (at, (name, data)) in events.into_iter().enumerate() {
+            let stored = json!({
+                "fact": name, "aggregate": "person", "event_id": format!("e-{at}"), "id": "eva", "cause": format!("m-{at}"),
+                "at": "2026-01-01T00:00:00.000Z", "data": data,
+            });
+            let bytes = serde_json::to_vec(&stored).unwrap();
+            let stored = StoredEvent::<PersonEvent>::decode(&bytes, at as u64 + 1).unwrap();
+            history.push(Change::of(&stored));
+            known.apply(stored);
+        }
+        let row = Row::new(known.into_state()).unwrap();
+        let shown = Shown { row, history };
+        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[lines.len() - 2..],
+            [
+                "  2026-01-01T00:00:00.000Z  suspended by olga: on leave",
+                "  2026-01-01T00:00:00.000Z  resumed by otto",
+            ]
+        );
+        let printed = serde_json::to_value(&shown).unwrap();
+        assert_eq!(printed["history"][1]["why"], "on leave");
+        assert_eq!(printed["name"], "eva");
+    }
 }

@@ -51,7 +51,9 @@ struct Lesson {
     chosen: String,
     /// What proved right.
     proved: String,
-    was_right: bool,
+    /// Absent where what was chosen states no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was_right: Option<bool>,
     lesson: String,
 }
 
@@ -65,8 +67,8 @@ impl Lesson {
             topic: one.topic,
             domain: one.matter.and_then(|matter| matter.domain),
             chosen: one.position,
+            was_right: proved.was_right(),
             proved: proved.position,
-            was_right: proved.was_chosen,
             lesson: proved.explanation,
         })
     }
@@ -116,11 +118,15 @@ fn text(lessons: &[Lesson]) -> String {
     }
     let mut table = Table::new(["DEBATE", "ABOUT", "CHOSEN", "RIGHT", "LESSON"]);
     for one in lessons {
-        let style = if one.was_right { GOOD } else { BAD };
+        let chosen = Cell::text(one_line(&one.chosen, CELL / 2));
         table.row([
             Cell::text(&one.debate_id).with(NAMED),
             Cell::text(one_line(&one.topic, CELL)),
-            Cell::text(one_line(&one.chosen, CELL / 2)).with(style),
+            match one.was_right {
+                Some(true) => chosen.with(GOOD),
+                Some(false) => chosen.with(BAD),
+                None => chosen,
+            },
             Cell::text(one_line(&one.proved, CELL / 2)),
             Cell::text(one_line(&one.lesson, 2 * CELL)),
         ]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use concord_domain::Machine;
 use concord_domain::aggregates::case::CaseMachine;
-use concord_domain::aggregates::debate::DebateMachine;
+use concord_domain::aggregates::debate::{DebateMachine, counted_vote};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::table::{MachineVisitor, visit_machine};
@@ -239,11 +239,10 @@ impl Rebuilt {
     fn debate(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
         let applied = self.debates.apply(stored)?;
         let mut differences = applied.differences;
-        if let DebateEvent::Resolved(resolved) = &applied.event.event {
-            self.ended_again += 1;
-            self.votes_again += u64::from(resolved.outcome.tally.is_some());
-            differences.extend(DebateMachine::recount(applied.after, &applied.event));
-        }
+        let (after, event) = (applied.after, &applied.event.event);
+        self.ended_again += u64::from(matches!(event, DebateEvent::Resolved(_)));
+        self.votes_again += u64::from(counted_vote(after, event).is_some());
+        differences.extend(DebateMachine::recount(after, &applied.event));
         Ok(differences)
     }
 

@@ -1,6 +1,6 @@
 //! Provisional decisions, and the gates at which they are reviewed.
 
-use concord_testkit::message_bodies;
+use concord_testkit::{COMMAND_MAX, message_bodies, wait_for};
 use serde_json::{Value, json};
 
 use super::{CHALLENGE, Stage};
@@ -157,7 +157,11 @@ async fn late_is_no_fault(stage: &Stage) {
     // What ConcordDeadLetters alerts of has another reason.
     let counted = async |reason: &str| {
         let name = format!("concord_dead_total{{reason=\"{reason}\"}}");
-        stage.installation.counter(&name).await.unwrap()
+        wait_for(&name, COMMAND_MAX, async || {
+            let count = stage.installation.counter(&name).await;
+            count.map_err(|error| error.to_string())
+        })
+        .await
     };
     assert!(counted("late").await > 0);
     assert_eq!(counted("exhausted").await, 0);

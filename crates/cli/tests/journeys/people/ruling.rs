@@ -1,13 +1,9 @@
 //! Rulings that count and rulings that do not.
 
-use std::time::Duration;
-
-use concord_testkit::{CommandOutput, message_bodies, wait_for};
+use concord_testkit::{COMMAND_MAX, CommandOutput, message_bodies, wait_for};
 use serde_json::{Value, json};
 
 use super::Stage;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn rule(
     stage: &Stage,
@@ -61,7 +57,7 @@ pub(super) async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
 /// `eva` had it before `fay` was given it.
 async fn told_that_somebody_else_has_it(stage: &Stage, debate: &str) {
     let client = stage.installation.client();
-    let told = wait_for("eva to be told", PATIENCE, async || {
+    let told = wait_for("eva to be told", COMMAND_MAX, async || {
         let messages = message_bodies(
             client,
             "concord.v1.msg.*.debate-facilitator.eva.notification",

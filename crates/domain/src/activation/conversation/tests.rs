@@ -298,3 +298,41 @@ fn what_those_are_sent_who_wake_is_counted_before_it_is_sent() {
         );
     }
 }
+
+/// Whoever opens a case chooses its id, and can take that of a thread.
+#[test]
+fn a_case_with_the_id_of_a_thread_shows_nothing_of_what_is_said_in_that() {
+    let mut story = Story::<WakeMachine>::of("c-1");
+    let in_thread = |id: &str, woken: &[&str]| {
+        let WakeInput::Message(mut decided) = weigh(id, "ann", "_any", "Which index?", woken)
+        else {
+            unreachable!("it is a message");
+        };
+        decided.case_id = None;
+        WakeInput::Message(decided)
+    };
+    for (id, input) in [
+        ("m-1", in_thread("m-1", &[])),
+        (
+            "m-2",
+            weigh("m-2", "mal", "_all", "What do you know?", &["ben"]),
+        ),
+        ("m-3", in_thread("m-3", &["ben"])),
+    ] {
+        let heard = story.hears(&said(id, 0), &input);
+        assert_eq!(heard, "decided");
+        let context: Vec<&str> = last(&story)
+            .context
+            .iter()
+            .map(|one| one.message_id.as_str())
+            .collect();
+        let expected: &[&str] = if id == "m-3" { &["m-1"] } else { &[] };
+        assert_eq!(context, expected, "{id}");
+    }
+    let seen = |case: Option<&CaseId>| -> Vec<String> {
+        let seen = story.state().windows.at(case).of(&agent("mal"), WINDOW_MAX);
+        seen.iter().map(|one| one.message_id.to_string()).collect()
+    };
+    assert_eq!(seen(Some(&case_id())), ["m-2"]);
+    assert_eq!(seen(None), ["m-1", "m-3"]);
+}

@@ -20,8 +20,9 @@ pub fn told_bytes(state: &WakeState, decided: &DecidedMessage) -> usize {
     }
     let repeated = Some(json_bytes(&decided.message)).filter(|bytes| *bytes <= REPEATED_BYTES_MAX);
     let each = repeated.unwrap_or_default() + json_bytes(&decided.said);
+    let windows = state.windows.at(decided.case_id.as_ref());
     let seen = |agent: &&AgentId| -> usize {
-        let window = state.windows.of(agent, decided.context_max);
+        let window = windows.of(agent, decided.context_max);
         window.iter().map(|one| json_bytes(&**one)).sum()
     };
     others.iter().map(|agent| each + seen(agent)).sum()

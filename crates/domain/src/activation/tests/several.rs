@@ -94,6 +94,16 @@ fn two_that_are_level_and_far_before_all_others_share_their_lead() {
         woken(&cards, text),
         ["north semantic:north", "south semantic:south"]
     );
+    // Nor is whoever has the same skill a rival, although a third one is not far behind.
+    let rota = || vec![skill("rota", &["the rota of the harbour pilots"])];
+    let near = card("pier", vec![skill("pier", &["pilots of the harbour"])]);
+    let alone = [card("north", rota()), near.clone()];
+    let twins = [card("north", rota()), card("south", rota()), near];
+    assert_eq!(woken(&alone, text), ["north semantic:rota"]);
+    assert_eq!(
+        woken(&twins, text),
+        ["north semantic:rota", "south semantic:rota"]
+    );
     // Of four nobody stands out.
     let four: Vec<Card> = ["north", "south", "east", "west"]
         .iter()

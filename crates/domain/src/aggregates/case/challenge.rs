@@ -2,11 +2,11 @@
 
 use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
 use concord_wire::payload::{
-    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Estimate, Finding, Position,
+    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Finding, Position,
 };
-use concord_wire::policy::{NameKind, Policy};
+use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::ReceivedChallenge;
 use super::decide::repetition;
@@ -14,13 +14,12 @@ use super::state::{CaseState, Phase};
 use crate::aggregates::person::Act;
 use crate::machine::Decision;
 use crate::rules::canonical::{Allowance, canonical_estimate, in_unit_of, same};
-use crate::rules::conflict_type::{
-    RECOMMENDATION, RISK_SCORE, SEVERITY, check_party, escaped, estimate_subject, estimate_value,
-    value_in_words,
-};
-use crate::rules::conservative::{metric_form, words};
-use crate::rules::impact::graph::name_of;
+use crate::rules::conflict_type::{check_party, value_in_words};
+use crate::rules::conservative::metric_form;
 use crate::rules::size_budget::{self, truncate};
+use disputed::{Disputed, stated_in_words};
+
+mod disputed;
 
 type CaseDecision = Decision<CaseEvent>;
 
@@ -222,7 +221,9 @@ fn conflict(
 ) -> Conflict {
     let challenge = &received.challenge;
     let stated = disputed.stated;
+    let in_words = || stated_in_words(policy, &disputed.subject, challenge, &finding.finding);
     let stated = stated.or_else(|| challenge.challenged_value.clone());
+    let stated = stated.or_else(in_words);
     let own = challenge.value.as_ref();
     let own = own.map(|own| in_unit_of(own, stated.clone()));
     let challenged = Position {
@@ -296,15 +297,6 @@ fn check_own(conflict: &Conflict, policy: &Policy, challenge: &Challenge) -> Res
     check_party(&disputed, policy, (words, challenge.value.as_ref()))
 }
 
-/// Whether a name says what this estimate is of, and its metric.
-fn is_named(policy: &Policy, estimate: &Estimate, name: &str) -> bool {
-    let subject = estimate.subject.as_deref().map(words).unwrap_or_default();
-    let rest = name.strip_prefix(&subject).unwrap_or_default();
-    let metric = rest.strip_prefix(' ').filter(|_| !subject.is_empty());
-    metric
-        .is_some_and(|metric| metric_form(policy, metric) == metric_form(policy, &estimate.metric))
-}
-
 /// Nobody says of an estimate of one thing that it is of another: a finding that says something of this metric, but of other things, is not
 /// quoted.
 fn check_subject(policy: &Policy, finding: &Finding, challenge: &Challenge) -> Result<(), Fault> {
@@ -328,75 +320,4 @@ fn check_subject(policy: &Policy, finding: &Finding, challenge: &Challenge) -> R
         format!("The finding of {challenged} says nothing of {metric:?}."),
         format!("Name what it says: {others}."),
     ))
-}
-
-/// What is disputed of a finding.
-struct Disputed {
-    /// The name that it has in the result, and where the result has none the name that the finding uses: what is ruled is looked up by it.
-    subject: String,
-    /// What the finding says of it itself.
-    stated: Option<Value>,
-}
-
-impl Disputed {
-    /// By the metric of a challenge, however it is spelled.
-    fn of(policy: &Policy, finding: &Finding, metric: Option<&str>) -> Self {
-        let Some(metric) = metric else {
-            return Self {
-                subject: FINDING.to_owned(),
-                stated: None,
-            };
-        };
-        let (subject, stated) = match words(metric).as_str() {
-            "risk score" => (RISK_SCORE, finding.risk_score.map(|score| json!(score))),
-            SEVERITY => (SEVERITY, finding.severity.map(|severity| json!(severity))),
-            RECOMMENDATION => {
-                let stated = finding.recommendation.as_ref();
-                (RECOMMENDATION, stated.map(|words| json!(words)))
-            }
-            _ => return Self::named(policy, finding, metric),
-        };
-        Self {
-            subject: subject.to_owned(),
-            stated,
-        }
-    }
-
-    /// An estimate or a clause of the finding.
-    fn named(policy: &Policy, finding: &Finding, metric: &str) -> Self {
-        let word = |name| policy.vocabulary.word(NameKind::Topic, name);
-        let form = |name| words(word(name).unwrap_or(name));
-        let (of_metric, clause) = (metric_form(policy, metric), form(metric));
-        let estimates = &finding.estimates;
-        let whole = estimates
-            .iter()
-            .find(|one| is_named(policy, one, &name_of(metric)));
-        if let Some(estimate) = whole {
-            return Self {
-                subject: estimate_subject(policy, estimate)
-                    .unwrap_or_else(|| estimate.metric.clone()),
-                stated: Some(estimate_value(estimate)),
-            };
-        }
-        let mut by_metric = estimates.iter();
-        let by_metric = by_metric.find(|one| metric_form(policy, &one.metric) == of_metric);
-        if let Some(estimate) = by_metric {
-            return Self {
-                subject: escaped(&estimate.metric),
-                stated: Some(estimate_value(estimate)),
-            };
-        }
-        let clauses = finding.clauses.iter();
-        let clauses = clauses.map(|clause| (clause.kind.as_str(), clause.present));
-        let relied_on = finding.affected_clauses.iter();
-        let relied_on = relied_on.map(|name| (name.as_str(), true));
-        let found = clauses
-            .chain(relied_on)
-            .find(|(name, _)| form(name) == clause);
-        let own = found.map_or(metric, |(name, _)| name);
-        Self {
-            subject: word(own).unwrap_or(own).to_owned(),
-            stated: found.map(|(_, present)| json!(present)),
-        }
-    }
 }

@@ -6,6 +6,9 @@
 //! | a finding of another that counts      | confirmed, once for each sender | refused |
 //! | one's own, or what is no such finding | refused                         | refused |
 //!
+//! A `message_id` can be foreseen, and is its sender's own: several may have found something under the same one. A confirmation means what
+//! another has found under it; where that are several, it has to name the author.
+//!
 //! Where the policy counts confirmations, those count that came before the findings were closed, as the detector sees the case then: the
 //! conflicts are the same whenever they are looked for. Later ones are shown.
 //!
@@ -27,6 +30,9 @@ use crate::rules::size_budget::truncate;
 
 /// The share of the doubt that is left which a confirmation of somebody who is sure takes away.
 const SHARE: f64 = 0.5;
+
+/// The place of a confirmation that says what is confirmed.
+const CONFIRMS: &str = "/payload/confirms";
 
 /// Most topics of a participant whose estimates are compared.
 const NOTED_MAX: usize = 64;
@@ -98,7 +104,7 @@ pub(super) fn confirm(
         Err(fault) => return Decision::Reject(fault),
     };
     let nobody = BTreeMap::new();
-    let earlier = state.confirmations.get(&finding.message_id);
+    let earlier = state.confirmations_of(finding);
     let by = earlier.unwrap_or(&nobody).values();
     let by = by
         .map(|earlier| earlier.confidence)
@@ -114,6 +120,7 @@ pub(super) fn confirm(
             .as_deref()
             .map(truncate::words),
         strengthened: strengthened(finding.confidence, by),
+        while_collecting: state.phase == Phase::Collecting,
     })))
 }
 
@@ -132,6 +139,14 @@ fn confirmed<'a>(
             "Only participants confirm findings; whoever opened the case can let you in with add_participant.",
         ));
     }
+    if state.phase == Phase::Cancelled {
+        return Err(Fault::new(
+            ErrorCode::Timeout,
+            "",
+            "The case is cancelled; a confirmation changes nothing any more.",
+            "Nothing need be done.",
+        ));
+    }
     if state.phase >= Phase::Decided {
         return Err(Fault::new(
             ErrorCode::Timeout,
@@ -140,31 +155,57 @@ fn confirmed<'a>(
             "Confirm a finding before the decision.",
         ));
     }
-    let pointer = "/payload/confirms";
-    let mut findings = state.findings.iter();
-    let Some(finding) = findings.find(|finding| finding.message_id == *named) else {
-        return Err(Fault::invalid(
-            pointer,
-            format!("{named} is no finding that counts in this case."),
-            "Name the message_id of a finding that was recorded; `concord case show --json` lists them.",
-        ));
-    };
-    if finding.agent_id == *who {
-        return Err(Fault::invalid(
-            pointer,
-            format!("{named} is a finding of {who}."),
-            "Confirm what another has found; state your own confidence in your finding.",
-        ));
-    }
-    let earlier = state.confirmations.get(named);
+    let finding = meant(state, who, &received.confirmation)?;
+    let earlier = state.confirmations_of(finding);
     if earlier.is_some_and(|by| by.contains_key(who)) {
         return Err(Fault::invalid(
-            pointer,
+            CONFIRMS,
             format!("{who} has confirmed {named} before."),
             "Each participant confirms a finding once.",
         ));
     }
     Ok(finding)
+}
+
+/// The finding of another that a confirmation means.
+fn meant<'a>(
+    state: &'a CaseState,
+    who: &AgentId,
+    confirmation: &Confirmation,
+) -> Result<&'a ReceivedFinding, Fault> {
+    let Confirmation {
+        confirms, author, ..
+    } = confirmation;
+    let is_named = |finding: &&ReceivedFinding| {
+        let is_by = author.as_ref().is_none_or(|by| finding.agent_id == *by);
+        finding.message_id == *confirms && is_by
+    };
+    let named = state.findings.iter().filter(is_named);
+    let (own, of_others): (Vec<_>, Vec<_>) = named.partition(|finding| finding.agent_id == *who);
+    match (of_others.as_slice(), own.is_empty()) {
+        ([finding], _) => Ok(finding),
+        ([], true) => Err(Fault::invalid(
+            CONFIRMS,
+            format!("{confirms} is no finding that counts in this case."),
+            "Name the message_id of a finding that was recorded; `concord case show --json` lists them.",
+        )),
+        ([], false) => Err(Fault::invalid(
+            CONFIRMS,
+            format!("{confirms} is a finding of {who}."),
+            "Confirm what another has found; state your own confidence in your finding.",
+        )),
+        (several, _) => {
+            let authors: Vec<&str> = several.iter().map(|one| one.agent_id.as_str()).collect();
+            Err(Fault::invalid(
+                CONFIRMS,
+                format!(
+                    "{confirms} is a finding of each of: {}.",
+                    authors.join(", ")
+                ),
+                "Say in `author` whose finding you confirm.",
+            ))
+        }
+    }
 }
 
 /// An estimate in shared memory counts while findings are collected.
@@ -223,9 +264,15 @@ impl CaseState {
         self.findings.iter().filter_map(share).collect()
     }
 
+    /// All confirmations of a finding.
+    fn confirmations_of(&self, finding: &ReceivedFinding) -> Option<&BTreeMap<AgentId, Given>> {
+        let of = (finding.message_id.clone(), finding.agent_id.clone());
+        self.confirmations.get(&of)
+    }
+
     /// The confirmations of a finding that count: how sure each was.
     fn counted(&self, finding: &ReceivedFinding) -> Option<impl Iterator<Item = f64>> {
-        let by = self.confirmations.get(&finding.message_id)?;
+        let by = self.confirmations_of(finding)?;
         let in_time = by.values().filter(|by| by.is_in_time);
         self.counts_confirmations()
             .then(|| in_time.map(|by| by.confidence))
@@ -252,7 +299,7 @@ impl CaseState {
     /// The findings that were confirmed, in their order.
     pub fn confirmed_findings(&self) -> Vec<ConfirmedFinding> {
         let confirmed = self.findings.iter().filter_map(|finding| {
-            let by = self.confirmations.get(&finding.message_id)?;
+            let by = self.confirmations_of(finding)?;
             Some(ConfirmedFinding {
                 finding: finding.message_id.clone(),
                 author: finding.agent_id.clone(),
@@ -275,7 +322,8 @@ impl CaseState {
             confidence: confirmed.confidence,
             is_in_time: self.phase == Phase::Collecting,
         };
-        let by = self.confirmations.entry(confirmed.finding).or_default();
+        let of = (confirmed.finding, confirmed.author);
+        let by = self.confirmations.entry(of).or_default();
         by.insert(confirmed.heard.agent_id.clone(), given);
         self.remember(confirmed.heard);
     }
@@ -303,7 +351,7 @@ pub struct Given {
     is_in_time: bool,
 }
 
-/// What is confirmed, by finding: by whom, and how.
-pub(super) type ConfirmationsBy = BTreeMap<MessageId, BTreeMap<AgentId, Given>>;
+/// What is confirmed, by finding and its author: by whom, and how.
+pub(super) type ConfirmationsBy = BTreeMap<(MessageId, AgentId), BTreeMap<AgentId, Given>>;
 /// Estimates in shared memory, by participant and topic: the version, and what is estimated.
 pub(super) type NotedEstimates = BTreeMap<(AgentId, Token), (u64, Option<Estimate>)>;

@@ -78,7 +78,8 @@ impl Dispute<'_> {
             true => CAUTIOUS,
             false => self.basis(),
         };
-        (most_cautious(self.conflict, policy).and_then(&read), basis)
+        let cautious = most_cautious(self.rules, self.conflict, policy);
+        (cautious.and_then(&read), basis)
     }
 
     fn basis(&self) -> &'static str {

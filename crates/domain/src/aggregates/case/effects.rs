@@ -197,10 +197,17 @@ fn effects_of_confirming(confirmed: &Confirmed) -> Vec<Effect> {
             strengthened: confirmed.strengthened,
         },
     );
+    let (finding, author) = (&confirmed.finding, &confirmed.author);
+    let result = match confirmed.while_collecting {
+        true => json!({ "finding": finding, "author": author }),
+        false => {
+            json!({ "finding": finding, "author": author, "strengthened": confirmed.strengthened })
+        }
+    };
     let answer = Effect::Respond {
         to: heard.agent_id.clone(),
         request_id: heard.message_id.clone(),
-        result: json!({ "finding": confirmed.finding, "strengthened": confirmed.strengthened }),
+        result,
     };
     vec![tell, answer]
 }

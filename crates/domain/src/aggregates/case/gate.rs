@@ -13,7 +13,7 @@ use super::state::{CaseState, Phase};
 use super::{reviewers, shown};
 use crate::aggregates::person::Signed;
 use crate::machine::Decision;
-use crate::rules::conflict_type::{check_resolution, valued};
+use crate::rules::conflict_type::{check_resolution, value_wanted, valued};
 use crate::rules::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -177,7 +177,19 @@ fn check_overriding(
     };
     let policy = &opened.policy;
     let resolution = valued(conflict, policy, reviewers::overriding(review));
-    check_resolution(conflict, policy, &conflict.positions, &resolution)
+    check_resolution(conflict, policy, &conflict.positions, &resolution)?;
+    // Once it has counted nobody can add the value any more.
+    let said = (resolution.position.as_str(), resolution.value.as_ref());
+    value_wanted(conflict, policy, said).map_or(Ok(()), |wanted| {
+        Err(Fault::invalid(
+            "/payload/value",
+            format!(
+                "The words state no value of {:?}, so nothing would follow from them.",
+                conflict.subject
+            ),
+            format!("Give {wanted} as `value` beside them (`--value`)."),
+        ))
+    })
 }
 
 /// The debate that takes a provisional decision up again.

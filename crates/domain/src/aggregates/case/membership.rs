@@ -14,7 +14,7 @@ use concord_events::CaseOpened;
 use concord_wire::payload::{ConflictOutcome, Role, Status};
 use concord_wire::{AgentId, ErrorCode, Fault};
 
-use super::state::CaseState;
+use super::state::{CaseState, Phase};
 use crate::aggregates::memory::WrittenIn;
 use crate::aggregates::person::Authority;
 
@@ -32,6 +32,13 @@ pub enum Sharing {
 pub fn everyone_in(opened: &CaseOpened) -> Vec<AgentId> {
     let opener = Some(&opened.opened_by).filter(|opener| !opened.participants.contains(opener));
     opened.participants.iter().chain(opener).cloned().collect()
+}
+
+/// Whose messages a deadline of the case waits for: those of everyone in it, as long as it is not decided.
+pub fn heard_in_time(case: &CaseState) -> Vec<AgentId> {
+    let opened = case.opened.as_ref();
+    let opened = opened.filter(|_| case.phase < Phase::Decided);
+    opened.map_or_else(Vec::new, |opened| everyone_in(opened))
 }
 
 /// Whether everyone in the case is told together, and nobody alone, that a debate has ended so: where its parties have settled it

@@ -27,7 +27,7 @@ pub(super) fn check(
     };
     received.sender.allow(by, &act)?;
     check_part(state, review, by).map_err(|what| {
-        let advice = "Have it reviewed by somebody who neither argued nor decided; `concord person list` shows the reviewers.";
+        let advice = "Have it reviewed by somebody who neither argued nor decided; an operator knows who can.";
         Fault::new(ErrorCode::Unauthorized, "/from_agent", what, advice)
     })
 }

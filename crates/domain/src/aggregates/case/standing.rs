@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use super::FINDING;
 use super::state::{CHAIN_MAX, CaseState};
-use crate::rules::conservative;
 use crate::rules::impact::graph::name_of;
-use crate::rules::precedent;
+use crate::rules::vote::{self, About};
+use crate::rules::{RULES, conservative, precedent};
 
 /// A disagreement of the case, and how it has ended so far.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ impl<'a> Said<'a> {
             .and_then(|outcome| outcome.resolution.as_ref()?.value.as_ref());
         resolution.or_else(|| match self.is_challenge() {
             true => None,
-            false => most_cautious(self.conflict, policy),
+            false => most_cautious(RULES, self.conflict, policy),
         })
     }
 
@@ -95,13 +95,32 @@ impl<'a> Said<'a> {
     }
 }
 
-/// The most cautious of the positions with a value.
-pub(super) fn most_cautious<'a>(conflict: &'a Conflict, policy: &Policy) -> Option<&'a Value> {
+/// The most cautious of the positions with a value; of equally cautious ones that with the lowest id, as in a vote. By the rules before 2 it was
+/// that of the agent whose name comes last.
+pub(super) fn most_cautious<'a>(
+    rules: u32,
+    conflict: &'a Conflict,
+    policy: &Policy,
+) -> Option<&'a Value> {
     let (kind, subject) = (conflict.kind, &conflict.subject);
-    let positions = conflict.positions.iter();
-    positions
-        .filter_map(|position| position.value.as_ref())
-        .max_by(|a, b| conservative::compare(kind, subject, policy, Some(a), Some(b)))
+    let compare =
+        |a: &Value, b: &Value| conservative::compare(kind, subject, policy, Some(a), Some(b));
+    let values = conflict.positions.iter().map(|one| one.value.as_ref());
+    if rules < 2 {
+        return values.flatten().max_by(|a, b| compare(a, b));
+    }
+    let ids = vote::options_of(About::conflict(conflict, policy), &conflict.positions);
+    let mut by_id: Vec<(usize, &Value)> = ids
+        .into_iter()
+        .zip(values)
+        .filter_map(|(id, value)| Some((id, value?)))
+        .collect();
+    by_id.sort_by_key(|(id, _)| *id);
+    let values = by_id.into_iter().map(|(_, value)| value);
+    values.reduce(|best, one| match compare(one, best) {
+        Ordering::Greater => one,
+        _ => best,
+    })
 }
 
 /// What stands beside a provisional decision that says something else.

@@ -125,7 +125,7 @@ fn check_sender(
             format!(
                 "{from} was the one to decide this debate, and nobody says that they were right themselves."
             ),
-            "Have it said by a source of outcomes or another reviewer; `concord person list` shows who is.",
+            "Have it said by a source of outcomes or another reviewer; an operator knows who is one.",
         ));
     }
     message.sender.allow(

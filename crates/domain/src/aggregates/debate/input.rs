@@ -78,6 +78,8 @@ pub struct AnswerMessage {
     pub round: Option<u32>,
     /// Whether the message type is `agreement`.
     pub is_agreement: bool,
+    /// Whether the message type is `disagreement`.
+    pub is_disagreement: bool,
     /// The envelope's confidence.
     pub confidence: Option<f64>,
     /// The snapshot of shared memory that the answer refers to.
@@ -91,6 +93,11 @@ impl AnswerMessage {
     /// type does.
     pub(super) fn agrees(&self) -> bool {
         self.answer.agrees_with_peer.unwrap_or(self.is_agreement)
+    }
+
+    /// Whether the sender keeps its position, unless the answer states another one.
+    pub(super) fn maintains(&self) -> bool {
+        self.is_disagreement && !self.agrees()
     }
 
     /// The message as an event refers to it.

@@ -13,7 +13,7 @@ use crate::rules::proved::holds;
 use crate::rules::size_budget::truncate::{self, Room};
 
 /// The position that the answer states, else the one of the peer it agrees with, else the one held before. Who agrees and writes a sentence in
-/// place of a position holds the peer's.
+/// place of a position holds the peer's, and who disagrees so (`I maintain my position`) what it held.
 ///
 /// `positions` are those at the beginning of the round, which every party was shown. The party
 /// agrees with those, not with what a peer has moved to since then; so the order of arrival decides
@@ -34,8 +34,9 @@ pub(super) fn after(
         (Some(text), None) => {
             let stated = stated_in_words(opened, positions, held, &truncate::words(text));
             let names_one = || names_a_position(opened, positions, held, &stated);
-            let peer = peer_agreed_with(positions, held, message, agrees);
-            peer.filter(|_| !names_one()).unwrap_or(stated)
+            let maintained = || message.maintains().then(|| unchanged(held));
+            let otherwise = peer_agreed_with(positions, held, message, agrees).or_else(maintained);
+            otherwise.filter(|_| !names_one()).unwrap_or(stated)
         }
         (None, None) => {
             peer_agreed_with(positions, held, message, agrees).unwrap_or_else(|| unchanged(held))

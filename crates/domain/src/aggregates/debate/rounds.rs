@@ -93,6 +93,11 @@ pub(super) fn conclude_again(state: &DebateState, opened: &DebateOpened) -> Conc
     conclude(&discussion, settled)
 }
 
+/// Counts the votes of a debate again whose answers have all been applied.
+pub(super) fn tally_again(state: &DebateState, opened: &DebateOpened) -> Tally {
+    Discussion::of_state(state, opened).tally()
+}
+
 fn next_round(
     state: &DebateState,
     opened: &DebateOpened,

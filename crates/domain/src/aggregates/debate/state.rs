@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::escalation::parties;
 use concord_events::{
     DebateEvent, DebateOpened, DebateResolved, Heard, ReceivedAnswer, StoredEvent,
 };
@@ -213,6 +214,19 @@ impl DebateState {
     fn remember(&mut self, message: Heard) {
         self.seen
             .insert((message.message_id, message.agent_id), message.digest);
+    }
+
+    /// Whose messages a deadline of the debate waits for, as long as it is not resolved: those of its parties, of its mediator and of the
+    /// expert who has it.
+    pub fn heard_in_time(&self) -> Vec<AgentId> {
+        let Some(opened) = self.opened.as_ref().filter(|_| self.outcome.is_none()) else {
+            return Vec::new();
+        };
+        let mediator = opened.policy.ladder.mediator.as_ref();
+        let expert = self.ladder.as_ref().and_then(|one| one.expert.as_ref());
+        let mut heard = parties(opened);
+        heard.extend(mediator.into_iter().chain(expert).cloned());
+        heard
     }
 
     /// Whether a message of another than `sender` was recorded under this id.

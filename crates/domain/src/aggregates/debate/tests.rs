@@ -13,6 +13,7 @@ mod confirmed;
 mod consensus;
 mod earlier_round;
 mod hearing;
+mod maintained;
 pub(crate) mod memory_sync;
 mod votes;
 

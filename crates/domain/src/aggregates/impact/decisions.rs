@@ -199,8 +199,21 @@ fn ended(case: &CaseState) -> Vec<&DebateId> {
     ended
 }
 
-/// What stands because a debate has ended: of the debate itself and of those about the same, and of the assumptions that it decides about.
+/// What stands because a debate has ended: of the debate itself and of those about the same, and of the assumptions that it decides about,
+/// which may be what another debate has decided.
 pub fn debate_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
+    let latest = assumption_standings(case, None);
+    let mut standings = own_standings(case, debate);
+    for (source, standing) in &mut standings {
+        if let Some(latest) = latest.get(source) {
+            standing.clone_from(latest);
+        }
+    }
+    standings
+}
+
+/// The same, as far as this debate and those about the same say it.
+fn own_standings(case: &CaseState, debate: &DebateId) -> BTreeMap<Source, Standing> {
     let Some(outcome) = standing(case, debate) else {
         return BTreeMap::new();
     };
@@ -292,11 +305,11 @@ pub fn assumption_standings(
 ) -> BTreeMap<Source, Standing> {
     let mut standings: BTreeMap<Source, Standing> = ended(case)
         .into_iter()
-        .flat_map(|debate| debate_standings(case, debate))
+        .flat_map(|debate| own_standings(case, debate))
         .filter(|(source, _)| matches!(source, Source::Assumption(_)))
         .collect();
     if let Some(debate) = told_apart {
-        let of_it = debate_standings(case, debate);
+        let of_it = own_standings(case, debate);
         standings.retain(|source, _| !of_it.contains_key(source));
     }
     standings
@@ -305,7 +318,7 @@ pub fn assumption_standings(
 /// What stands in the case of whatever its analyses use.
 pub fn all_standings(case: &CaseState, graph: &Graph) -> BTreeMap<Source, Standing> {
     let debates = ended(case).into_iter();
-    let of_debates = debates.flat_map(|debate| debate_standings(case, debate));
+    let of_debates = debates.flat_map(|debate| own_standings(case, debate));
     let all = of_debates.chain(part_standings(case));
     all.filter(|(source, _)| graph.dependants(source).next().is_some())
         .collect()

@@ -61,6 +61,33 @@ fn of_one_debate_the_later_entry_stands() {
 }
 
 #[test]
+fn a_debate_of_the_same_case_is_no_earlier_decision_and_takes_no_place_of_one() {
+    let matter = PrecedentMatter {
+        kind: ConflictType::Challenge,
+        subject: "operating margin".into(),
+        policy: "contract-review".into(),
+        domain: None,
+        circumstances: Default::default(),
+    };
+    let mut story = Story::<PrecedentMachine>::of("p");
+    for n in 1..=3 {
+        let given = Precedent {
+            matter: Some(matter.clone()),
+            ..entry(n, u64::from(n), 3, "28")
+        };
+        assert_eq!(story.hears(&said(&format!("m-{n}"), 9), &given), "recorded");
+    }
+    let nothing = PrecedentState::default();
+    let found = |own: &[u32], most| {
+        let own = own.iter().map(|n| debate(*n)).collect();
+        let found = alike_elsewhere(&matter, (story.state(), &nothing), &own, most);
+        times(&found)
+    };
+    assert_eq!(found(&[], 2), [after(3), after(2)]);
+    assert_eq!(found(&[3], 2), [after(2), after(1)]);
+}
+
+#[test]
 fn what_is_no_precedent_is_refused_at_its_place() {
     let good = entry(1, 10, 3, "80");
     let long = "x".repeat(NAME_BYTES_MAX + 1);

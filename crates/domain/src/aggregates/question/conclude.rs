@@ -44,7 +44,7 @@ pub(super) struct Failure {
 pub(super) fn nobody_woken() -> Failure {
     Failure {
         code: ErrorCode::AgentUnavailable,
-        why: "The question wakes nobody: it fits no skill of a registered agent, and names none."
+        why: "The question wakes nobody: it fits nobody's skill clearly enough, and names nobody."
             .into(),
         advice: "Ask in other words, name an agent with @, or look with `concord agents` who is there and with `concord wake explain` \
                  how near each was."

@@ -9,7 +9,7 @@ use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 use super::decide::digest_of_event;
 use super::waiting::{Place, Waiting};
 use super::{CAUSES_MAX, FINISHED_MAX, Recent};
-use crate::rules::canonical::normalise;
+use crate::rules::impact::graph::name_of;
 
 /// The state of the review queue.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,9 +97,9 @@ pub struct Holder {
     pub since: Timestamp,
 }
 
-/// A domain in the form in which domains are compared; `None` for an empty one.
+/// A domain in the form in which domains are compared, here as in what people may do; `None` for an empty one.
 fn comparable(domain: &str) -> Option<String> {
-    Some(normalise(domain)).filter(|domain| !domain.is_empty())
+    Some(name_of(domain)).filter(|domain| !domain.is_empty())
 }
 
 impl QueueState {

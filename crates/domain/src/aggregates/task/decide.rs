@@ -72,8 +72,16 @@ pub(super) fn member(
         request_id: request_id.clone(),
         next,
     };
+    let has_opened = state
+        .opened
+        .as_ref()
+        .is_some_and(|opened| opened.opened_by == *agent);
     let part = state.parts.get(agent);
     match (joins, part) {
+        (true, _) if has_opened => refused(
+            "You have opened the task, and whoever opens one is never given it.",
+            "Wait for its result, or cancel it.",
+        ),
         (true, Some(_)) => refused("You are, or were, a member.", "A member joins once."),
         (true, None) if state.parts.len() >= AGENTS_MAX => refused(
             "The swarm has no room for a further member.",

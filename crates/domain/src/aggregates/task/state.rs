@@ -44,6 +44,8 @@ pub struct Part {
     pub bid: Option<(Bid, f64)>,
     /// Its result, or what it has given of it.
     pub result: Option<Value>,
+    /// The sequence of the event by which it has given that.
+    pub given_at: Option<u64>,
     /// How often it has given a part of the result.
     pub reports: usize,
     /// What it was handed on with.
@@ -61,6 +63,7 @@ impl Part {
             given_ms: 0,
             bid: None,
             result: None,
+            given_at: None,
             reports: 0,
             handed: None,
             why: String::new(),
@@ -171,6 +174,7 @@ impl TaskState {
                 }
                 if reported.status != ResultStatus::Failure {
                     part.result = Some(reported.result.clone());
+                    part.given_at = Some(sequence);
                 }
             }),
             TaskEvent::BidMade(made) => self.change(&made.by, |part| {

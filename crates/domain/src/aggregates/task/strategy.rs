@@ -130,11 +130,13 @@ fn one_after_another(progress: &Progress<'_>) -> Next {
     }
 }
 
-/// The end where nobody gives more and one result is wanted: what somebody has given of it.
+/// The end where nobody gives more and one result is wanted: what was given of it last.
 fn in_part(progress: &Progress<'_>) -> Option<Next> {
-    let (agent, result) = progress.results_and_parts().last()?;
+    let parts = progress.parts.iter();
+    let given = parts.filter(|(_, part)| part.result.is_some());
+    let (agent, last) = given.max_by_key(|(_, part)| part.given_at)?;
     Some(Next::Complete {
-        result: result.clone(),
+        result: last.result.clone()?,
         by: vec![agent.clone()],
         partial: true,
     })

@@ -10,6 +10,7 @@ use crate::fixtures::*;
 mod bidding;
 mod handing_on;
 mod opening;
+mod parts;
 mod random;
 mod strategies;
 

@@ -8,7 +8,7 @@ use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
 use concord_wire::{AgentId, Envelope, MessageId, Recipient};
 use serde_json::Value;
 
-use super::Dead;
+use super::{Dead, Settled};
 
 /// The position of a stored message.
 #[derive(Debug, Clone)]
@@ -17,6 +17,12 @@ pub(super) struct Position {
     pub(super) sequence: u64,
     /// Its subject under the default prefix, where it is one.
     pub(super) subject: Option<String>,
+}
+
+impl Position {
+    pub(super) fn is_settled(&self, settled: &Settled) -> bool {
+        self.sequence <= settled.of_lane(self.lane)
+    }
 }
 
 #[derive(Debug, Default)]

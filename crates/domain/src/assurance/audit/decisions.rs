@@ -9,8 +9,8 @@ use concord_events::{Aggregate, CaseEvent, DebateEvent, GateReviewed, StoredEven
 use concord_wire::payload::{ConflictOutcome, Decision, Status};
 use concord_wire::{AgentId, DebateId, Timestamp, Token};
 
-use super::place;
 use super::report::{Counts, Invariant};
+use super::{Settled, place};
 
 /// What is known of the cases whose decision can still change, or was not made yet.
 #[derive(Debug, Default)]
@@ -91,10 +91,11 @@ impl Decisions {
         }
     }
 
-    /// Counts the decisions that do not follow, while nothing is in flight.
-    pub(super) fn finish(&self, counts: &mut Counts) {
+    /// Counts the decisions that do not follow, where nothing is in flight.
+    pub(super) fn finish(&self, counts: &mut Counts, settled: &Settled) {
         for (id, case) in self.0.iter().filter(|(_, case)| !case.is_cancelled) {
-            for (what, sequence) in case.faults() {
+            let faults = case.faults().into_iter();
+            for (what, sequence) in faults.filter(|(_, sequence)| *sequence <= settled.events) {
                 let place = place(Aggregate::Case, id);
                 counts.violated(Invariant::DecisionFollows, place, Some(sequence), what);
             }

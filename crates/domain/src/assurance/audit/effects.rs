@@ -7,6 +7,7 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Timestamp, Token};
 
+use super::dead::Position;
 use super::report::{Counts, Invariant};
 use super::{Ending, place};
 use crate::effect;
@@ -41,8 +42,8 @@ pub(super) struct Effects {
     awaited: BTreeMap<MessageId, Awaited>,
     /// Events with effects, by their sequence.
     sources: BTreeMap<u64, Source>,
-    /// Messages of services whose event was not seen yet, with their sender and sequence.
-    unexplained: BTreeMap<MessageId, (AgentId, u64)>,
+    /// Messages of services whose event was not seen yet, with their sender and position.
+    unexplained: BTreeMap<MessageId, (AgentId, Position)>,
 }
 
 impl Effects {
@@ -103,7 +104,7 @@ impl Effects {
         counts: &mut Counts,
         from: Service,
         envelope: &Envelope,
-        sequence: u64,
+        position: &Position,
     ) {
         // A service without aggregates has no events from which its messages could follow.
         if !Aggregate::ALL
@@ -132,7 +133,7 @@ impl Effects {
             self.awaited.remove(id);
         } else if !self.is_repetition(envelope) {
             self.unexplained
-                .insert(id.clone(), (envelope.from_agent.clone(), sequence));
+                .insert(id.clone(), (envelope.from_agent.clone(), position.clone()));
         }
     }
 
@@ -154,14 +155,10 @@ impl Effects {
     }
 
     pub(super) fn finish(&self, counts: &mut Counts, ending: &Ending) {
-        if !ending.quiescent {
-            return;
-        }
         for (id, awaited) in &self.awaited {
-            if ending
-                .messages_since
-                .is_some_and(|since| awaited.at < since)
-            {
+            let since = ending.messages_since;
+            let is_deleted = since.is_some_and(|since| awaited.at < since);
+            if is_deleted || awaited.sequence > ending.settled.events {
                 continue;
             }
             let what = format!(
@@ -175,12 +172,15 @@ impl Effects {
                 what,
             );
         }
-        for (id, (from, sequence)) in &self.unexplained {
+        let unexplained = self.unexplained.iter();
+        for (id, (from, position)) in
+            unexplained.filter(|(_, (_, position))| position.is_settled(&ending.settled))
+        {
             let what = format!("{from} has published it, and no stored fact has it as its effect.");
             counts.violated(
                 Invariant::EffectsPublished,
                 format!("message/{id}"),
-                Some(*sequence),
+                Some(position.sequence),
                 what,
             );
         }

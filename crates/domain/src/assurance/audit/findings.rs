@@ -6,6 +6,7 @@ use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::payload::Decision;
 use concord_wire::{CaseId, MessageId, Token};
 
+use super::Settled;
 use super::dead::{DeadLetters, Position};
 use super::report::{Counts, Invariant};
 use crate::aggregates::case::CaseState;
@@ -78,9 +79,9 @@ impl Findings {
         }
     }
 
-    pub(super) fn finish(&self, counts: &mut Counts, dead: &DeadLetters) {
+    pub(super) fn finish(&self, counts: &mut Counts, dead: &DeadLetters, settled: &Settled) {
         for ((case, id), position) in &self.unrecorded {
-            if !dead.holds(position, Some(id)) {
+            if position.is_settled(settled) && !dead.holds(position, Some(id)) {
                 let what = format!(
                     "The finding is neither in case {case}, nor set aside there, nor dead."
                 );

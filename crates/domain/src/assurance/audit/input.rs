@@ -3,6 +3,7 @@
 use concord_events::Aggregate;
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{Dialect, Envelope, MessageId, Timestamp, Token};
+use serde::{Deserialize, Serialize};
 
 /// An event as its stream holds it.
 #[derive(Debug, Clone, Copy)]
@@ -53,16 +54,50 @@ pub struct Dead<'a> {
     pub message_id: Option<&'a MessageId>,
 }
 
+/// Up to which sequence of each stream nothing is in flight: no such message is still to be handled, and no effect of such an event still to be
+/// published. Anybody may keep something in flight; what is older than that is judged all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Of the events.
+    pub events: u64,
+    /// Of the messages.
+    pub messages: u64,
+    /// Of the urgent messages.
+    pub urgent: u64,
+}
+
+impl Settled {
+    /// Nothing is in flight.
+    pub const ALL: Self = Self::up_to(u64::MAX);
+    /// Everything may be in flight.
+    pub const NONE: Self = Self::up_to(0);
+
+    const fn up_to(sequence: u64) -> Self {
+        Self {
+            events: sequence,
+            messages: sequence,
+            urgent: sequence,
+        }
+    }
+
+    /// The same of the messages of a lane.
+    pub fn of_lane(&self, lane: Lane) -> u64 {
+        match lane {
+            Lane::Normal => self.messages,
+            Lane::Urgent => self.urgent,
+        }
+    }
+}
+
 /// The circumstances under which an audit is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
-    /// The present.
+    /// The present; the time before which everything is settled, where not all is.
     pub now: Timestamp,
     /// How long after it is due a deadline may still be open, in milliseconds.
     pub grace_ms: u64,
-    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to
-    /// be published. Only then the audit can say that something is missing.
-    pub quiescent: bool,
+    /// What is settled. Only of that the audit can say that something is missing.
+    pub settled: Settled,
     /// The time from which on messages are kept: effects of older events may have been deleted by
     /// age. `None` when all are kept.
     pub messages_since: Option<Timestamp>,
@@ -74,7 +109,7 @@ impl Ending {
         Self {
             now,
             grace_ms: 0,
-            quiescent: true,
+            settled: Settled::ALL,
             messages_since: None,
         }
     }
@@ -82,7 +117,7 @@ impl Ending {
     /// Judges under load: what may still be in flight is no violation.
     pub fn under_load(now: Timestamp) -> Self {
         Self {
-            quiescent: false,
+            settled: Settled::NONE,
             ..Self::quiescent(now)
         }
     }

@@ -153,7 +153,8 @@ impl<M: Machine> OneKind for KindOf<M> {
             let what = match open.iter().map(|deadline| deadline.due).max() {
                 None => "It has not ended, and waits for nothing.".to_owned(),
                 Some(last)
-                    if ending.quiescent && ending.now > last.plus_millis(ending.grace_ms) =>
+                    if one.last_sequence <= ending.settled.events
+                        && ending.now > last.plus_millis(ending.grace_ms) =>
                 {
                     format!(
                         "It has not ended, although the last of its deadlines was due at {last}."

@@ -10,6 +10,7 @@ use concord_wire::{Envelope, MessageId, MessageType, Token};
 
 use crate::effect;
 
+use super::Settled;
 use super::dead::{DeadLetters, Position};
 use super::lifecycle::Aggregates;
 use super::report::{Counts, Invariant};
@@ -97,7 +98,16 @@ impl UnusedMessages {
         self.unreadable.push(position);
     }
 
-    pub(super) fn finish(&self, counts: &mut Counts, aggregates: &Aggregates, dead: &DeadLetters) {
+    pub(super) fn finish(
+        &self,
+        counts: &mut Counts,
+        aggregates: &Aggregates,
+        dead: &DeadLetters,
+        settled: &Settled,
+    ) {
+        let is_kept = |position: &Position, id: Option<&MessageId>| {
+            !position.is_settled(settled) || dead.holds(position, id)
+        };
         for (id, unused) in &self.unused {
             let exists_already = match &unused.existing {
                 Some(Existing::Case(id)) => aggregates.contains(Aggregate::Case, id),
@@ -105,7 +115,7 @@ impl UnusedMessages {
                 Some(Existing::Question) => true,
                 None => false,
             };
-            if !exists_already && !dead.holds(&unused.position, Some(id)) {
+            if !exists_already && !is_kept(&unused.position, Some(id)) {
                 let to = unused.to;
                 let what =
                     format!("It was said to {to}; no fact follows from it, and it is not dead.");
@@ -113,14 +123,14 @@ impl UnusedMessages {
             }
         }
         for Misdirected { id, position, to } in &self.misdirected {
-            if !dead.holds(position, Some(id)) {
+            if !is_kept(position, Some(id)) {
                 let what =
                     format!("It was said to {to}, which does not act on it, and is not dead.");
                 lost(counts, id, position, what);
             }
         }
         for position in &self.unreadable {
-            if !dead.holds(position, None) {
+            if !is_kept(position, None) {
                 let place = position
                     .subject
                     .clone()

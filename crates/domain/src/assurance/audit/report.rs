@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::Settled;
+
 /// The invariants of the design that can be checked over what is stored, with their numbers there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
@@ -144,7 +146,7 @@ pub struct Checked {
     /// The first violation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<Violation>,
-    /// False when things in flight could not be judged yet.
+    /// False when things in flight could not be judged yet: it is said of what is settled.
     pub complete: bool,
 }
 
@@ -231,7 +233,7 @@ impl Counts {
         });
     }
 
-    pub(super) fn checked(&self, quiescent: bool) -> Vec<Checked> {
+    pub(super) fn checked(&self, settled: &Settled) -> Vec<Checked> {
         let of = |invariant: &Invariant| {
             let count = self.0.get(invariant).cloned().unwrap_or_default();
             Checked {
@@ -241,7 +243,7 @@ impl Counts {
                 unit: invariant.unit(),
                 violations: count.violations,
                 first: count.first,
-                complete: quiescent || !invariant.needs_quiescence(),
+                complete: *settled == Settled::ALL || !invariant.needs_quiescence(),
             }
         };
         Invariant::ALL.iter().map(of).collect()

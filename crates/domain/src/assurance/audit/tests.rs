@@ -115,6 +115,57 @@ fn what_waits_for_nothing_is_found_even_under_load() {
     assert!(!stuck.complete);
 }
 
+/// Anybody can keep something under way; what is older than that is judged.
+#[test]
+fn what_is_settled_is_judged_also_under_load() {
+    let mut hall = Hall::told(Until::Decided);
+    hall.drop_message("c-1-1-2");
+    let unread = hall.messages.len() as u64;
+    hall.malformed.push(unread);
+    let until = |events, messages| Ending {
+        settled: Settled {
+            events,
+            messages,
+            urgent: 0,
+        },
+        ..Ending::under_load(after(0))
+    };
+    for (ending, expected) in [
+        (Ending::under_load(after(0)), &[][..]),
+        (until(0, unread - 1), &[]),
+        (until(1, 0), &[4]),
+        (until(0, unread), &[8]),
+        (until(1, unread), &[4, 8]),
+    ] {
+        let report = hall.report(&ending);
+        let violated: Vec<u8> = report.violations().map(|(one, _)| one.number).collect();
+        assert_eq!(violated, expected, "{:?}", ending.settled);
+        assert!(!report.of(Invariant::MessagesKept).unwrap().complete);
+    }
+}
+
+#[test]
+fn a_deadline_that_is_settled_and_overdue_is_found_also_under_load() {
+    let hall = Hall::told(Until::RoundDue);
+    let last = hall.events.len() as u64;
+    for (events, now, expected) in [
+        (last, 10_001, &[1, 5][..]),
+        (last, 9_999, &[]),
+        (0, 10_001, &[]),
+    ] {
+        let ending = Ending {
+            settled: Settled {
+                events,
+                ..Settled::NONE
+            },
+            ..Ending::under_load(after(now))
+        };
+        let report = hall.report(&ending);
+        let violated: Vec<u8> = report.violations().map(|(one, _)| one.number).collect();
+        assert_eq!(violated, expected, "{events} {now}");
+    }
+}
+
 #[test]
 fn a_deadline_that_fired_and_was_not_acted_on_is_found() {
     let mut hall = Hall::told(Until::Decided);

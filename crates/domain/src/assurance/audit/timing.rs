@@ -23,8 +23,8 @@ struct Elapsed {
 
 #[derive(Debug, Default)]
 pub(super) struct Timing {
-    /// The open deadlines of each aggregate.
-    open: BTreeMap<(Aggregate, Token), Vec<Deadline>>,
+    /// The open deadlines of each aggregate, with the sequence of its last event.
+    open: BTreeMap<(Aggregate, Token), (u64, Vec<Deadline>)>,
     /// For each instant the sequence of the first event that recorded it.
     instants: BTreeMap<Instant, u64>,
     /// Elapsed deadlines by the `event_id` of their event.
@@ -87,7 +87,7 @@ impl Timing {
         if meta.deadlines.is_empty() {
             self.open.remove(&key);
         } else {
-            self.open.insert(key, meta.deadlines.clone());
+            self.open.insert(key, (sequence, meta.deadlines.clone()));
         }
         // A sender may give its message the id of an event; only the event_id of what follows tells
         // the two apart.
@@ -117,10 +117,9 @@ impl Timing {
     }
 
     pub(super) fn finish(&self, counts: &mut Counts, ending: &Ending) {
-        if !ending.quiescent {
-            return;
-        }
-        for ((aggregate, id), deadlines) in &self.open {
+        let is_settled = |sequence: u64| sequence <= ending.settled.events;
+        let open = self.open.iter();
+        for ((aggregate, id), (_, deadlines)) in open.filter(|(_, (last, _))| is_settled(*last)) {
             for Deadline { name, due } in deadlines {
                 if ending.now <= due.plus_millis(ending.grace_ms) {
                     continue;
@@ -128,6 +127,7 @@ impl Timing {
                 let place = format!("{aggregate}/{id}/{name}");
                 let instant = (*aggregate, id.clone(), name.clone(), *due);
                 match self.instants.get(&instant) {
+                    Some(sequence) if !is_settled(*sequence) => {}
                     Some(sequence) => {
                         let what = format!("It elapsed, was due at {due}, and is still open.");
                         counts.violated(Invariant::Deadlines, place, Some(*sequence), what);

@@ -8,7 +8,7 @@ use concord_wire::payload::ALERT_HISTORY_MAX;
 use concord_wire::{Timestamp, Token};
 use serde_json::Value;
 
-use crate::rules::canonical::{Canonical, canonical};
+use crate::rules::canonical::{Canonical, canonical_estimate};
 
 /// Most series of one topic: the value itself, and members of it.
 const SERIES_MAX: usize = 8;
@@ -103,6 +103,14 @@ pub struct TopicHistory {
 }
 
 impl TopicHistory {
+    /// About how many bytes it takes, where a value takes so many.
+    pub fn bytes_about(&self, value: usize) -> usize {
+        let series = self.series.values();
+        let numbers: usize = series.map(|one| one.older.len() + one.last.len()).sum();
+        let stated = self.stated.len().saturating_mul(value);
+        stated.saturating_add(numbers * size_of::<Number>())
+    }
+
     /// How many versions there are.
     pub fn versions(&self) -> u64 {
         self.versions
@@ -167,7 +175,7 @@ impl TopicHistory {
     }
 
     fn follow(&mut self, name: &str, value: &Value, version: u64, at: Timestamp) {
-        let Canonical::Number { value, dimension } = canonical(value, None) else {
+        let Canonical::Number { value, dimension } = canonical_estimate(value, None) else {
             return;
         };
         if name.len() > NAME_BYTES_MAX || dimension.len() > NAME_BYTES_MAX {

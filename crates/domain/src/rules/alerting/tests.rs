@@ -7,6 +7,7 @@ use crate::rules::size_budget::EVENT_BYTES_MAX;
 
 mod edited;
 mod old_state;
+mod units;
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -145,13 +145,22 @@ pub(super) fn quantity_in_words(conflict: &Conflict, words: &str) -> Option<Valu
 /// The number that the words state of what a conflict is about, with its unit: `Operating margin: 28 %` and `28 % operating margin` state 28 %, and
 /// `28 % more than before`, `< 28 %` and `- 28 %` nothing.
 pub(super) fn number_in_words(conflict: &Conflict, words: &str) -> Option<Value> {
-    let words = readable(words);
-    let subject = conservative::words(&conflict.subject);
     let values = conflict
         .positions
         .iter()
         .filter_map(|held| held.value.as_ref());
     let units: Vec<String> = values.filter_map(unit_held).collect();
+    number_beside(&conflict.subject, &units, words)
+}
+
+/// The same of a subject of which nobody holds a number yet.
+pub(crate) fn number_of(subject: &str, words: &str) -> Option<Value> {
+    number_beside(subject, &[], words)
+}
+
+fn number_beside(subject: &str, units: &[String], words: &str) -> Option<Value> {
+    let words = readable(words);
+    let subject = conservative::words(subject);
     let is_of_it = |word: &str| {
         BEFORE_A_NUMBER.contains(&word) || subject.split_whitespace().any(|part| part == word)
     };
@@ -161,7 +170,7 @@ pub(super) fn number_in_words(conflict: &Conflict, words: &str) -> Option<Value>
             .into_iter()
             .all(is_of_it)
             .then_some(())?;
-        without_name(number, &subject, &units)
+        without_name(number, &subject, units)
     })
 }
 

@@ -36,7 +36,7 @@ use scale::{Both, as_used, both};
 
 use super::formula::Formula;
 use super::graph::{Analysis, Graph, Source, name_of};
-use crate::rules::canonical::{digits, normalise};
+use crate::rules::canonical::{digits, normalise, rounded};
 
 /// How sure an estimate is that a sensitivity or an elasticity makes.
 pub const LINEAR_CONFIDENCE: f64 = 0.70;
@@ -366,10 +366,21 @@ fn figure(
         basis = basis.max(rests_on);
     }
     match number(old) {
-        Some(old) => (Now::Known(Figure::Number(old * (1.0 + share))), basis),
-        // A text that does not depend on what has changed stays as it is; where it would move, nobody knows.
-        None if share == 0.0 => (Now::Known(old.clone()), basis),
+        // What does not depend on what has changed stays as it is, a text as it is written.
+        _ if share == 0.0 => (Now::Known(old.clone()), basis),
+        Some(number) => (Now::Known(as_written(old, number * (1.0 + share))), basis),
+        // Where words would move, nobody knows.
         None => unknown,
+    }
+}
+
+/// A new number in the place of this figure. One that is written as percent stays so: without its unit 0.55 is a share.
+fn as_written(old: &Figure, number: f64) -> Figure {
+    match old {
+        Figure::Text(text) if text.trim().ends_with('%') => {
+            Figure::Text(format!("{} %", rounded(number)))
+        }
+        _ => Figure::Number(number),
     }
 }
 

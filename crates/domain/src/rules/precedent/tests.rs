@@ -254,6 +254,29 @@ fn a_precedent_says_what_the_package_says_of_what_proved_right() {
     }
 }
 
+/// An arbiter has ruled "somewhat lower" about a score: nobody can say whether that proved right.
+#[test]
+fn what_was_chosen_in_words_without_a_value_is_neither_right_nor_wrong() {
+    let kind = ConflictType::RiskScoreDisagreement;
+    let mut debate = opened(Vec::new());
+    let held = [("fin", json!(30), 0.8), ("sid", json!(80), 0.7)];
+    debate.conflict = conflict("d-1", kind, "risk_score", &held);
+    let mut ended = outcome(&debate.conflict, Status::Ruling, None);
+    ended.resolution = Some(concord_wire::payload::Resolution {
+        position: "somewhat lower".into(),
+        value: None,
+        supporters: vec![agent("eve")],
+    });
+    let known = known(json!(30));
+    assert_eq!(was_right(&debate, &ended, &known), None);
+    let precedent = precedent_of(&debate, &ended, Some(&known)).unwrap();
+    debate.precedents = vec![precedent];
+    let guidance = guidance_of(&debate, &debate.conflict.positions).unwrap();
+    assert_eq!((guidance.chosen.right, guidance.chosen.known), (0, 0));
+    assert!(!format!("{:?}", guidance.risks).contains("proved wrong"));
+    assert_eq!(guidance.positions[0].rate.right, 1, "who held 30 was right");
+}
+
 #[test]
 fn a_claim_far_outside_of_what_is_known_is_said() {
     let past = (1..=20)

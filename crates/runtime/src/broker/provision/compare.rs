@@ -109,6 +109,7 @@ pub(in crate::broker) fn compare(definition: &StreamDefinition, found: &Config) 
             unlimited(expected.max_bytes),
         ),
         row("discard", found.discard, expected.discard),
+        row("no_ack", found.no_ack, expected.no_ack),
         row(
             "max_messages",
             unlimited(found.max_messages),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use concord_domain::aggregates::person::Reading;
+use concord_domain::rules::size_budget::json_bytes;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_wire::{Timestamp, header};
@@ -23,11 +24,13 @@ use crate::service::reading::matters::Matters;
 const ITEMS_MAX: usize = 250;
 /// Messages that are looked at for one page, whether or not the reader is given them.
 const EXAMINED_MAX: usize = 500;
-/// Bytes of bodies after which a page ends. An event has at most 768 KiB, so a page with one more stays below 1 MB with its
+/// Bytes of an answer after which a page ends. An event has at most 768 KiB, so a page with one more stays below 1 MB with its
 /// headers, which is what the broker takes.
 const BYTES_MAX: usize = 128 * 1024;
 /// A body with more bytes is left out: it would not fit into an answer. No event has so many.
 const BODY_MAX: usize = 800 * 1024;
+/// A header with more bytes is left out, as are those that mean nothing here: whoever may publish can give a message a megabyte of them.
+const HEADER_MAX: usize = 512;
 
 /// Where events name the addresses at which people are notified. What somebody has said may have a member of that name, too, and is shown as
 /// it was said.
@@ -57,7 +60,7 @@ pub struct PageItem {
     pub sequence: u64,
     /// When the broker stored it.
     pub at: Timestamp,
-    /// Its headers, but those that say how its body was compressed.
+    /// Those of its headers that mean something here, but those that say how its body was compressed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Its body, expanded: as it is where that is JSON, else as a text. None where it was not asked for or is too large.
@@ -128,7 +131,7 @@ impl<'a> Source<'a> {
             let Some(raw) = head.take() else { break };
             if self.shows(&raw.subject).await? {
                 let item = self.item(&raw);
-                bytes += item.body.as_ref().map_or(0, |body| body.get().len());
+                bytes += json_bytes(&item);
                 items.push(item);
             }
             // What stands behind the last one is not looked at: who asks for the next page finds out.
@@ -211,11 +214,14 @@ pub(super) async fn next_event(
     }
 }
 
-/// The headers of a block, but those that say how the body was compressed.
+/// The headers of a block that mean something here, but those that say how the body was compressed.
 fn headers(block: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(block);
     let lines = text.lines().filter_map(|line| line.split_once(':'));
-    let kept = lines.filter(|(name, _)| *name != header::CONTENT_ENCODING);
+    let is_known = |name: &str| header::ALL.iter().any(|(known, _)| *known == name);
+    let kept = lines.filter(|(name, value)| {
+        is_known(name) && *name != header::CONTENT_ENCODING && value.len() <= HEADER_MAX
+    });
     kept.map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         .collect()
 }
@@ -364,5 +370,15 @@ mod tests {
         let found = headers(block);
         assert_eq!(found.len(), 1);
         assert_eq!(found["Nats-Msg-Id"], "m-1");
+    }
+
+    #[test]
+    fn headers_of_strangers_take_no_room() {
+        let long = "a".repeat(60_000);
+        let block = format!(
+            "NATS/1.0\r\nX-A: {long}\r\ntracestate: {long}\r\nConcord-Dialect: a2a\r\n\r\n"
+        );
+        let found = headers(block.as_bytes());
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["Concord-Dialect"]);
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn document(package: &MeetingPackage) -> Document {
         Section::reference("Evidence", evidence(package)),
         Section::reference("Factors of credibility", past::factors(package)),
         Section::reference("Versions of the decision", past::versions(package)),
+        Section::reference("Gates passed", past::gates(package)),
         Section::reference("How the numbers are computed", past::formulas(package)),
     ];
     let decided = case.decided_at.map(|at| format!(", decided {at}"));

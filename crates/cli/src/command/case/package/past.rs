@@ -1,5 +1,6 @@
 //! What a decision package says of the past: earlier decisions, records of agents, versions; and what follows from it.
 
+use concord_domain::aggregates::case::PassedGate;
 use concord_domain::meeting::{EarlierDecision, MeetingPackage, RecordInDomain};
 use concord_wire::AgentId;
 use concord_wire::payload::track_record::FactorName;
@@ -7,11 +8,13 @@ use concord_wire::payload::{Figure, PrecedentClaim, PrecedentGuidance, SuccessRa
 
 use super::contents::{CELL, interval, number, percent};
 use super::document::Block;
-use crate::shared::debate_file::{both, claim_text, claimed_text, similar_lines};
+use crate::shared::debate_file::{both, claim_text, claimed_text, pass_reasons, similar_lines};
 use crate::shared::output::{count, one_line};
 
 /// Most rows of a table of earlier decisions.
 const EARLIER_MAX: usize = 5;
+/// At most so many characters of the reason for passing a gate: all of it.
+const REASON: usize = 4_096;
 /// Most rows of a table of affected analyses.
 const IMPACTS_MAX: usize = 10;
 
@@ -141,7 +144,9 @@ fn row(one: &EarlierDecision) -> Vec<String> {
     let proved = match (&one.proved, one.was_right) {
         (None, _) => "not known".to_owned(),
         (Some(_), Some(true)) => "yes".to_owned(),
-        (Some(proved), _) => format!("no: {}", one_line(proved, CELL)),
+        (Some(proved), Some(false)) => format!("no: {}", one_line(proved, CELL)),
+        // What was chosen states no value.
+        (Some(proved), None) => format!("not known: {}", one_line(proved, CELL)),
     };
     vec![
         one.at.to_string(),
@@ -323,6 +328,21 @@ pub(super) fn versions(package: &MeetingPackage) -> Vec<Block> {
     vec![Block::Table {
         headings: &["Version", "When", "About", "By", "Person", "What changed"],
         rows: package.case.changes.iter().map(row).collect(),
+    }]
+}
+
+/// The gates that the case has passed: when, by whom, and why.
+pub(super) fn gates(package: &MeetingPackage) -> Vec<Block> {
+    let row = |passed: &PassedGate| {
+        vec![
+            one_line(&passed.gate, CELL),
+            passed.at.to_string(),
+            pass_reasons(passed, REASON).join("; "),
+        ]
+    };
+    vec![Block::Table {
+        headings: &["Gate", "When", "By whom and why"],
+        rows: package.gates_passed.iter().map(row).collect(),
     }]
 }
 

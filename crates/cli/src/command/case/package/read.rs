@@ -1,5 +1,7 @@
 //! Reads what a decision package is made of: the case, and what the reader may read of what is known from before.
 
+use std::collections::BTreeSet;
+
 use concord_domain::aggregates::case::Phase;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::impact::rerun::plan_now;
@@ -13,9 +15,9 @@ use concord_domain::meeting::{
 use concord_domain::rules::precedent::matter_of;
 use concord_runtime::Broker;
 use concord_runtime::service::clock;
-use concord_wire::CaseId;
 use concord_wire::payload::track_record::Circumstances;
-use concord_wire::payload::{Conflict, Precedent, PrecedentMatter};
+use concord_wire::payload::{Conflict, Precedent, PrecedentMatter, ProvedPosition};
+use concord_wire::{CaseId, DebateId};
 
 use crate::shared::case_file::{self, CaseFile, unknown};
 use crate::shared::event_source::EventSource;
@@ -35,8 +37,13 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
         circumstances: circumstances(&source, &file).await?,
         ..Sources::default()
     };
-    for conflict in file.debates.iter().map(|debate| &debate.conflict) {
-        let mut matter = matter(&source, conflict, &mut sources.withheld).await?;
+    let conflicts = file.debates.iter().map(|debate| &debate.conflict);
+    let own: BTreeSet<DebateId> = conflicts
+        .clone()
+        .map(|conflict| conflict.conflict_id.clone())
+        .collect();
+    for conflict in conflicts {
+        let mut matter = matter(&source, conflict, &own, &mut sources.withheld).await?;
         let in_case = file.state.outcomes.get(&conflict.conflict_id);
         // A debate that waits at a gate has not ended, and the case knows what stands of it until then.
         matter.outcome = matter.outcome.or_else(|| in_case.cloned());
@@ -68,6 +75,7 @@ pub(super) async fn package(broker: &Broker, case: &CaseId) -> Result<MeetingPac
     let gate = file.state.gate();
     let gate = gate.filter(|_| file.state.phase != Phase::Cancelled);
     sources.gate_ahead = gate.map(str::to_owned);
+    sources.gates_passed = file.gates_passed;
     Ok(meeting_package(file.package, sources))
 }
 
@@ -104,12 +112,13 @@ fn withhold(failure: Failure, what: &str, withheld: &mut Vec<String>) -> Result<
 async fn matter(
     source: &EventSource,
     conflict: &Conflict,
+    own: &BTreeSet<DebateId>,
     withheld: &mut Vec<String>,
 ) -> Result<DebateMatter, Failure> {
     let id = conflict.conflict_id.token();
     let (debate, _) = source.aggregate::<DebateMachine>(&id).await?;
     let known = match &debate.opened {
-        Some(opened) => precedents(source, &matter_of(opened)).await,
+        Some(opened) => precedents(source, &matter_of(opened), own).await,
         None => Ok(Vec::new()),
     };
     let known = match known {
@@ -119,8 +128,6 @@ async fn matter(
             Vec::new()
         }
     };
-    let known = known.into_iter();
-    let earlier = known.filter(|one| one.debate_id != conflict.conflict_id);
     let opened = debate.opened;
     let terms = opened.as_ref().map(|opened| opened.terms.clone());
     Ok(DebateMatter {
@@ -128,26 +135,27 @@ async fn matter(
         terms: terms.unwrap_or_default(),
         opened,
         outcome: debate.outcome,
-        earlier: earlier.map(turned_out).collect(),
+        earlier: known.into_iter().map(turned_out).collect(),
     })
 }
 
-/// Earlier debates like this one, the newest first.
+/// Debates of other cases like this one, the newest first.
 async fn precedents(
     source: &EventSource,
     matter: &PrecedentMatter,
+    own: &BTreeSet<DebateId>,
 ) -> Result<Vec<Precedent>, Failure> {
     let exact = precedent::id_of(matter.kind, &matter.subject);
     let (exact, _) = source.aggregate::<PrecedentMachine>(&exact).await?;
     let field = precedent::field_id_of(matter);
     let (field, _) = source.aggregate::<PrecedentMachine>(&field).await?;
-    let found = precedent::alike(matter, &exact, &field, EARLIER_MAX);
+    let found = precedent::alike_elsewhere(matter, (&exact, &field), own, EARLIER_MAX);
     Ok(found.into_iter().cloned().collect())
 }
 
 /// How an earlier decision turned out. Its entry says it, so the debate itself is not read: it may be archived.
 fn turned_out(one: Precedent) -> EarlierDecision {
-    let was_right = one.proved.as_ref().map(|proved| proved.was_chosen);
+    let was_right = one.proved.as_ref().and_then(ProvedPosition::was_right);
     let (proved, explanation) = one
         .proved
         .map(|proved| (proved.position, proved.explanation))

@@ -1,5 +1,7 @@
 //! What a challenge disputes: what the finding says, under the name that it has in the result.
 
+use std::cmp::Ordering;
+
 use concord_events::{CaseEvent, DebateEvent};
 use concord_wire::payload::{Challenge, Conflict, Resolution, Severity, Status};
 use serde_json::{Value, json};
@@ -10,6 +12,7 @@ use crate::aggregates::debate::DebateMachine;
 use crate::fixtures::*;
 use crate::machine::Machine;
 use crate::rules::conflict_type::valued;
+use crate::rules::conservative::compare_about;
 use crate::rules::proved::holds;
 
 /// A case in which finance has stated a risk of 86 and a margin of 25; what it says to a challenge of strategy.
@@ -208,6 +211,68 @@ fn a_challenger_states_what_the_result_can_have_and_says_nothing_else_beside_it(
         });
         let expected = expected.map_err(|field| format!("refused: /payload/{field}"));
         assert_eq!(heard.map(|_| ()), expected, "{position:?}");
+    }
+}
+
+/// The specification's example has the finding in words: of a margin the lowest value stands when nobody rules.
+#[test]
+fn a_finding_in_words_states_the_quantity_that_is_disputed() {
+    let percent = |number: f64| json!({ "value": number, "unit": "%" });
+    let none = Value::Null;
+    let margin = "operating margin";
+    for (metric, summary, disputed, expected) in [
+        (
+            margin,
+            "25% operating margin",
+            "25% operating margin",
+            percent(25.0),
+        ),
+        (
+            margin,
+            "The margin holds.",
+            "25% operating margin",
+            percent(25.0),
+        ),
+        (
+            margin,
+            "Operating margin: 25 %",
+            "Too optimistic",
+            percent(25.0),
+        ),
+        (
+            margin,
+            "27% operating margin",
+            "25% operating margin",
+            none.clone(),
+        ),
+        (
+            margin,
+            "The margin holds.",
+            "25 % more than before",
+            none.clone(),
+        ),
+        ("colour", "25% colour", "25% colour", none.clone()),
+        ("risk_score", "Risk score: 50", "Risk score: 50", none),
+    ] {
+        let conflict = challenged_finding(json!({ "summary": summary }), |challenge| {
+            challenge.metric = Some(metric.into());
+            challenge.disputed_finding = disputed.into();
+            challenge.position = Some("30% operating margin".into());
+            challenge.value = None;
+        });
+        let conflict = conflict.unwrap();
+        assert_eq!(
+            values(&conflict)[0],
+            expected,
+            "{metric}: {summary} / {disputed}"
+        );
+        if expected.is_null() {
+            continue;
+        }
+        assert_eq!(values(&conflict)[1], percent(30.0));
+        let [cautious, other] = [0, 1].map(|place| conflict.positions[place].value.as_ref());
+        let order = compare_about(conflict.kind, &conflict.subject, &policy(), cautious, other);
+        assert_eq!(order, Ordering::Greater);
     }
 }
 

@@ -19,9 +19,19 @@ pub(super) fn confirm(by: &str, id: &str, finding: &str, confidence: f64) -> Cas
         confidence,
         confirmation: Confirmation {
             confirms: message(finding),
+            author: None,
             reasoning: Some("Read the same page.".into()),
         },
     }))
+}
+
+/// The same with the author of the finding.
+fn confirm_of(author: &str, by: &str, id: &str, finding: &str) -> CaseInput {
+    let CaseInput::Confirm(mut received) = confirm(by, id, finding, 0.6) else {
+        unreachable!("it is a confirmation");
+    };
+    received.confirmation.author = Some(agent(author));
+    CaseInput::Confirm(received)
 }
 
 fn note(who: &str, topic: &str, version: u64, margin: Option<f64>) -> CaseInput {
@@ -108,6 +118,70 @@ fn the_table_of_confirmations() {
     );
     let late = confirm("cyd", "k-7", "f-1", 0.6);
     assert_eq!(hears(&mut story, "k-7", &late), "refused: ");
+}
+
+/// The id of a finding can be foreseen, so another may find something under it, too.
+#[test]
+fn nobody_confirms_its_own_finding_by_the_id_of_anothers() {
+    let mut story = collecting(Confirmations::Count);
+    let said_by = |by: &str, id: &str| said(id, 5).of_sender(agent(by));
+    let of_ben = finding("ben", "f-1", json!({ "risk_score": 90 }));
+    assert_eq!(
+        story.hears(&said_by("ben", "f-1"), &of_ben),
+        "finding_recorded"
+    );
+    let wrong = "refused: /payload/confirms";
+    for (input, by, expected) in [
+        // Of the two, each can mean the other's only.
+        (confirm("ben", "k-1", "f-1", 0.6), "ben", "confirmed"),
+        (confirm_of("ben", "ben", "k-2", "f-1"), "ben", wrong),
+        (confirm("cyd", "k-3", "f-1", 0.6), "cyd", wrong),
+        (confirm_of("cyd", "cyd", "k-4", "f-1"), "cyd", wrong),
+        (confirm_of("ann", "cyd", "k-5", "f-1"), "cyd", "confirmed"),
+    ] {
+        let CaseInput::Confirm(received) = &input else {
+            unreachable!("all are confirmations");
+        };
+        let context = said_by(by, received.heard.message_id.as_str());
+        assert_eq!(story.hears(&context, &input), expected, "{received:?}");
+    }
+    let confidences = |findings: &[ReceivedFinding]| -> Vec<(String, f64)> {
+        let each = findings.iter();
+        each.map(|one| (one.agent_id.to_string(), one.confidence))
+            .collect()
+    };
+    let state = story.state();
+    assert_eq!(
+        confidences(&state.compared_findings()),
+        [("ann".into(), 0.902), ("ben".into(), 0.8)]
+    );
+    let confirmed = state.confirmed_findings();
+    assert_eq!((confirmed.len(), confirmed[0].by.len()), (1, 2));
+    assert_eq!(confirmed[0].author, agent("ann"));
+}
+
+/// How sure an author is stays a secret until all findings are in.
+#[test]
+fn whoever_confirms_early_is_not_told_how_sure_the_author_is() {
+    let mut story = collecting(Confirmations::Count);
+    let answer = |story: &CaseStory| {
+        let sent = effect::messages::<CaseMachine>(story.last()).unwrap();
+        let answer = sent
+            .iter()
+            .find(|one| one.message_type.as_str() == "response");
+        answer.unwrap().payload::<serde_json::Value>().unwrap()["result"].clone()
+    };
+    hears(&mut story, "k-1", &confirm("ben", "k-1", "f-1", 0.6));
+    let early = json!({ "finding": "f-1", "author": "ann" });
+    assert_eq!(answer(&story), early);
+    for (who, id) in [("ben", "f-2"), ("cyd", "f-3")] {
+        let score = if who == "ben" { 90 } else { 10 };
+        let found = finding(who, id, json!({ "risk_score": score }));
+        hears(&mut story, id, &found);
+    }
+    hears(&mut story, "k-2", &confirm("cyd", "k-2", "f-1", 0.6));
+    let later = json!({ "finding": "f-1", "author": "ann", "strengthened": 0.902 });
+    assert_eq!(answer(&story), later);
 }
 
 /// The detector sees the case as it was when its findings closed. A debate that only the coordinator knows of would keep the case at its
@@ -213,4 +287,20 @@ proptest! {
         let more = strengthened(confidence, by.iter().copied().chain([0.0]));
         prop_assert_eq!(with, more);
     }
+}
+
+#[test]
+fn whoever_confirms_too_late_is_told_how_the_case_has_ended() {
+    let mut story = collecting(Confirmations::Shown);
+    let cancel = CaseInput::Cancel {
+        by: agent("olga"),
+        why: "off".into(),
+    };
+    assert_eq!(story.hears(&said("o-1", 6), &cancel), "cancelled");
+    let late = confirm("ben", "k-1", "f-1", 0.5);
+    let decided = CaseMachine::decide(story.state(), &said("k-1", 7), &late);
+    let Decision::Reject(fault) = decided else {
+        panic!("{decided:?}");
+    };
+    assert!(fault.message.contains("is cancelled"), "{fault}");
 }

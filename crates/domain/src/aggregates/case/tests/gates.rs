@@ -18,6 +18,7 @@ use crate::fixtures::{
 };
 
 pub(crate) mod figures;
+mod overriding;
 mod passing;
 mod redebating;
 mod roles;

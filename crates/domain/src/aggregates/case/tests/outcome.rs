@@ -7,6 +7,7 @@ use concord_wire::policy::NameKind;
 use serde_json::Value;
 
 use super::*;
+use crate::aggregates::case::outcome::decision_by;
 
 /// How a debate ended, with what was chosen.
 type Ended = (Status, Option<Value>);
@@ -235,6 +236,35 @@ fn what_was_deferred_ends_with_the_most_cautious_position() {
             basis: "deferred".into()
         }
     );
+}
+
+/// As where a vote is tied and where nobody rules: of equally cautious positions the one with the lower id stands, whoever holds it.
+#[test]
+fn of_equally_cautious_recommendations_the_one_with_the_lower_id_stands() {
+    for (ann, ben) in [("amend", "defer to counsel"), ("defer to counsel", "amend")] {
+        let says = |words: &str| json!({ "recommendation": words });
+        let held = [("ann", json!(ann), 0.8), ("ben", json!(ben), 0.6)];
+        let kind = ConflictType::RecommendationConflict;
+        let disputed = || conflict("d-1", kind, "recommendation", &held);
+        for (debated, deferred) in [
+            (vec![], vec![disputed()]),
+            (vec![(disputed(), None)], vec![]),
+            (vec![(disputed(), Some((Status::Unresolved, None)))], vec![]),
+        ] {
+            let outcome = merged([says(ann), says(ben)], debated, deferred);
+            assert_eq!(outcome.recommendation.as_deref(), Some("amend"), "{ann}");
+        }
+        // By the rules of before it stays what it was when it is decided again.
+        let mut story = CaseStory::of("c-1");
+        story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+        for (from, id, words) in [("ann", "m-ann", ann), ("ben", "m-ben", ben)] {
+            story.hears(&said(id, 1), &finding(from, id, says(words)));
+        }
+        story.hears(&happened("e-det", 3), &detected(vec![], vec![disputed()]));
+        let opened = story.state().opened.clone().unwrap();
+        let before = decision_by(1, story.state(), &opened, "settled").outcome;
+        assert_eq!(before.recommendation.as_deref(), Some(ben));
+    }
 }
 
 #[test]

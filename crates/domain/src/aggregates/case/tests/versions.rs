@@ -332,6 +332,23 @@ fn whoever_ruled_on_the_very_subject_is_overridden_by_another_result() {
     assert_eq!(later(10, Some("eva")), BTreeMap::new());
 }
 
+#[test]
+fn both_of_two_reviewers_answer_for_what_they_decided() {
+    let mut story = decided_in_time();
+    let mut overridden = ConflictOutcome {
+        status: Status::Overridden,
+        ..ruling(20)
+    };
+    let ruled = overridden.ruled_by.as_mut().unwrap();
+    ruled.first_reviewer = Some(agent("gail"));
+    settle(&mut story, "e-1", overridden);
+    assert_eq!(concerned(&story), BTreeMap::new(), "they did it themselves");
+    let otherwise = changed_by(risk_is(Status::Vote, 10, CASE_DUE + 300));
+    let both = [agent("eva"), agent("gail")].map(|name| (name, Concern::Overridden));
+    let concerned = answerable::of_change(&story.records, &otherwise);
+    assert_eq!(concerned, BTreeMap::from(both));
+}
+
 /// The change of a decision by this outcome, as far as it matters whom it concerns.
 fn changed_by(outcome: ConflictOutcome) -> DecisionChanged {
     let mut story = decided_in_time();

@@ -71,7 +71,7 @@ fn reminded(on: &OnLadder<'_>, percent: u8) -> DebateEvent {
 
 /// Whether the expert has let the debate lie for about as long as is left for it: half of the time
 /// that there was when they were given it. A tenth less counts, because they are given it a moment
-/// after its time has begun. Cases of earlier versions, which name no opener, keep their experts.
+/// after its time has begun. Who has had no working time has let nothing lie. Cases of earlier versions, which name no opener, keep their experts.
 fn lies(on: &OnLadder<'_>) -> bool {
     let (Some(since), Some(due)) = (on.ladder.expert_since, on.ladder.due(PERSON)) else {
         return false;
@@ -81,6 +81,7 @@ fn lies(on: &OnLadder<'_>) -> bool {
     let left = calendar::open_millis(on.context.now, due, hours);
     on.opened.terms.opened_by.is_some()
         && on.ladder.expert.is_some()
+        && had > 0
         && had.saturating_mul(10) >= left.saturating_mul(9)
 }
 

@@ -32,6 +32,7 @@ mod operators;
 mod outcome;
 mod people;
 mod random;
+mod recounted;
 mod returning;
 mod settling;
 mod sides;

@@ -191,6 +191,21 @@ fn the_latest_result_about_an_assumption_stands_whatever_the_ids_of_its_debates(
 }
 
 #[test]
+fn a_debate_without_a_result_leaves_an_assumption_at_the_latest_one() {
+    let (mut case, _) = provisional("d-b");
+    let challenge = conflict("d-0", ConflictType::Challenge, MARGIN, &[]);
+    let cancelled = challenge.conflict_id.clone();
+    case.debated.push(challenge);
+    ends(&mut case, &cancelled, None, 20);
+    case.outcomes.get_mut(&cancelled).unwrap().status = Status::Cancelled;
+    let standings = debate_standings(&case, &cancelled);
+    let of = |source: &Source| standings[source].values.get("").map(ToString::to_string);
+    assert_eq!(margin_of(&case), "25");
+    assert_eq!(of(&Source::assumption(MARGIN)), Some("25".to_owned()));
+    assert_eq!(of(&Source::Decision(cancelled.token())), None);
+}
+
+#[test]
 fn a_new_debate_decides_about_what_rests_on_the_one_that_it_takes_up() {
     let (mut case, first) = provisional("d-b");
     let again = debated_again(&mut case, &first, "d-a");

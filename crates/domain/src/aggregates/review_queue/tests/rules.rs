@@ -126,7 +126,7 @@ const NO_DOMAIN: &[&str] = &[];
 const TAX: &[&str] = &["Tax", "audit"];
 
 /// Experts, the domain of a debate, who is excluded, and to whom it is assigned.
-const ASSIGNED: [(&str, Experts, Option<&str>, &[&str], Option<&str>); 14] = [
+const ASSIGNED: [(&str, Experts, Option<&str>, &[&str], Option<&str>); 15] = [
     ("nobody is there", &[], None, &[], None),
     (
         "the only one",
@@ -176,6 +176,16 @@ const ASSIGNED: [(&str, Experts, Option<&str>, &[&str], Option<&str>); 14] = [
         "case and spacing do not count",
         &[("eva", 3, NO_DOMAIN, 0), ("finn", 3, TAX, 0)],
         Some(" TAX"),
+        &[],
+        Some("finn"),
+    ),
+    (
+        "nor does what parts words",
+        &[
+            ("eva", 3, NO_DOMAIN, 0),
+            ("finn", 3, &["operating_margin"], 0),
+        ],
+        Some("Operating Margin"),
         &[],
         Some("finn"),
     ),

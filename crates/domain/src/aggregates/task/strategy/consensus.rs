@@ -1,7 +1,7 @@
 //! Everybody who fits does it; the result is what most of them say, if enough say it.
 //!
 //! Results are compared as canonical JSON ([`super::same`]): the order of fields does not matter, and numbers may differ by the
-//! task's tolerance. Of two results that equally many give, the first in the order of values counts.
+//! task's tolerance. Of two results that equally many give, the first in the order of values counts that agrees with none before it.
 
 use concord_wire::AgentId;
 use serde_json::{Value, json};
@@ -37,18 +37,8 @@ impl TaskStrategy for Consensus {
 fn counted(progress: &Progress<'_>) -> Next {
     let mut results: Vec<(&AgentId, &Value)> = progress.results().collect();
     results.sort_by(|a, b| same::order(a.1, b.1));
-    let mut groups: Vec<(&Value, Vec<AgentId>)> = Vec::new();
-    for (agent, result) in &results {
-        let tolerance = progress.terms.tolerance;
-        let mut known = groups.iter_mut();
-        match known.find(|(first, _)| same::same(first, result, tolerance)) {
-            Some((_, by)) => by.push((*agent).clone()),
-            None => groups.push((result, vec![(*agent).clone()])),
-        }
-    }
     let quorum = progress.quorum(progress.parts.len());
-    // The first of the largest ones: `max_by_key` would give the last.
-    let largest = groups.into_iter().rev().max_by_key(|(_, by)| by.len());
+    let largest = most_agreed(&results, progress.terms.tolerance);
     match largest {
         Some((result, by)) if by.len() >= quorum => Next::Complete {
             result: json!({ "result": result, "votes": by.len(), "of": progress.parts.len() }),
@@ -64,6 +54,64 @@ fn counted(progress: &Progress<'_>) -> Next {
                 ),
                 "Ask more agents, lower the quorum, or allow a tolerance for numbers.",
             ))
+        }
+    }
+}
+
+/// The result with which most of those agree that come from it on in the order of values. Of numbers these are the most of which the
+/// least and the greatest agree, so each agrees with each.
+fn most_agreed<'a>(
+    results: &[(&AgentId, &'a Value)],
+    tolerance: f64,
+) -> Option<(&'a Value, Vec<AgentId>)> {
+    let mut begun: Vec<&Value> = Vec::new();
+    let mut most: Option<((usize, bool), &Value, Vec<AgentId>)> = None;
+    for (place, (_, result)) in results.iter().enumerate() {
+        let agrees = |other: &Value| same::same(result, other, tolerance);
+        let is_first = !begun.iter().any(|before| agrees(before));
+        if is_first {
+            begun.push(result);
+        }
+        let with = results
+            .iter()
+            .skip(place)
+            .filter(|(_, other)| agrees(other));
+        let by: Vec<AgentId> = with.map(|(agent, _)| (*agent).clone()).collect();
+        // Of equally many those count that begin where no group before them ends.
+        let rank = (by.len(), is_first);
+        if most.as_ref().is_none_or(|(best, ..)| rank > *best) {
+            most = Some((rank, result, by));
+        }
+    }
+    most.map(|(_, result, by)| (result, by))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_numbers_those_count_that_agree_with_each_other() {
+        let named: Vec<AgentId> = (0..7)
+            .map(|one| AgentId::new(format!("a-{one}")).unwrap())
+            .collect();
+        for (results, tolerance, expected) in [
+            (json!([]), 0.0, None),
+            (json!([100, 104, 108, 109]), 0.05, Some((104, 3))),
+            (json!([100, 103, 104]), 0.05, Some((100, 3))),
+            // Of equally many the first.
+            (json!([100, 104, 108, 112]), 0.05, Some((100, 2))),
+            // 104 begins three as well, but agrees with 100, which is before it.
+            (json!([100, 104, 108, 109, 113]), 0.05, Some((108, 3))),
+            (json!([7, 100, 100]), 0.0, Some((100, 2))),
+            (json!([7, 7, 100, 100]), 0.0, Some((7, 2))),
+            (json!([1, 2, 3, 4, 5, 6, 7]), 1.0, Some((1, 7))),
+        ] {
+            let values = results.as_array().unwrap();
+            let given: Vec<(&AgentId, &Value)> = named.iter().zip(values).collect();
+            let found = most_agreed(&given, tolerance);
+            let found = found.map(|(result, by)| (result.as_i64().unwrap(), by.len()));
+            assert_eq!(found, expected, "{results}");
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-/// Whether two results are the same. Numbers may differ by `tolerance`, a share of the larger one.
+/// Whether two results are the same. Numbers may differ by `tolerance`, a share of the larger one; without it they have one value.
 pub(super) fn same(a: &Value, b: &Value, tolerance: f64) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_f64(), b.as_f64()) {
-            (Some(a), Some(b)) => (a - b).abs() <= tolerance * a.abs().max(b.abs()) + f64::EPSILON,
-            _ => a == b,
-        },
+        (Value::Number(a), Value::Number(b)) => {
+            order_of_numbers(a, b).is_eq() || tolerance > 0.0 && are_near(a, b, tolerance)
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, tolerance))
         }
@@ -25,13 +24,40 @@ pub(super) fn same(a: &Value, b: &Value, tolerance: f64) -> bool {
     }
 }
 
+fn are_near(a: &Number, b: &Number, tolerance: f64) -> bool {
+    let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) else {
+        return false;
+    };
+    // A difference of exactly the tolerance is rounded like the larger number.
+    (a - b).abs() <= (tolerance + f64::EPSILON) * a.abs().max(b.abs())
+}
+
+/// The order of the values of two numbers, to the last digit: as numbers with fractions, large integers would be the same.
+fn order_of_numbers(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => order_of_mixed(a, b),
+        (None, Some(b)) => order_of_mixed(b, a).reverse(),
+        (None, None) => {
+            let (a, b) = (a.as_f64(), b.as_f64());
+            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+        }
+    }
+}
+
+/// The order of an integer and a number with a fraction, or beyond what integers can be.
+fn order_of_mixed(integer: i128, other: &Number) -> Ordering {
+    let other = other.as_f64().unwrap_or_default();
+    let whole = other.floor();
+    // What is beyond all integers stays there.
+    let order = integer.cmp(&(whole as i128));
+    order.then(whole.total_cmp(&other))
+}
+
 /// An order of all values, so that grouping does not depend on who answered first.
 pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
-        (Value::Number(one), Value::Number(other)) => match (one.as_f64(), other.as_f64()) {
-            (Some(one), Some(other)) => one.total_cmp(&other),
-            _ => one.to_string().cmp(&other.to_string()),
-        },
+        (Value::Number(one), Value::Number(other)) => order_of_numbers(one, other),
         (Value::Array(one), Value::Array(other)) => {
             let mut pairs = one.iter().zip(other).map(|(a, b)| order(a, b));
             let first = pairs.find(|order| order.is_ne());
@@ -83,9 +109,48 @@ mod tests {
             (json!([1]), json!([1, 1]), 0.5, false),
             (json!("a"), json!("A"), 1.0, false),
             (json!(null), json!(0), 1.0, false),
+            (json!(0.3), json!(0.285), 0.05, true),
+            (json!(0.3), json!(0.2849), 0.05, false),
+            (
+                json!(1_234_567_890_123_456_789_u64),
+                json!(1_234_567_890_123_456_790_u64),
+                0.0,
+                false,
+            ),
+            (json!(1e-17), json!(9e-17), 0.0, false),
+            (json!(1e-17), json!(9e-17), 0.05, false),
+            (json!(1e-17), json!(0.99e-17), 0.05, true),
+            (json!(0), json!(-0.0), 0.0, true),
+            (json!(0.1 + 0.2), json!(0.3), 0.0, false),
+            (json!(u64::MAX), json!(1.8446744073709552e19), 0.0, false),
         ] {
             assert_eq!(same(&a, &b, tolerance), expected, "{a} {b}");
         }
         assert_eq!(order(&json!({"a": 2}), &json!({"a": 10})), Ordering::Less);
+    }
+
+    #[test]
+    fn numbers_are_in_the_order_of_their_values() {
+        let sorted = [
+            json!(-1e300),
+            json!(i64::MIN),
+            json!(-2.5),
+            json!(-2),
+            json!(0.5),
+            json!(1),
+            json!(1.5),
+            // As a number with a fraction, this is 9007199254740992.
+            json!(9_007_199_254_740_991_u64),
+            json!(9_007_199_254_740_992.0),
+            json!(9_007_199_254_740_993_u64),
+            json!(u64::MAX),
+            json!(1.8446744073709552e19),
+            json!(1e300),
+        ];
+        for (place, one) in sorted.iter().enumerate() {
+            for (other_place, other) in sorted.iter().enumerate() {
+                assert_eq!(order(one, other), place.cmp(&other_place), "{one} {other}");
+            }
+        }
     }
 }

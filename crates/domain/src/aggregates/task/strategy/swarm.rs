@@ -1,8 +1,6 @@
 //! A mission to all members; who joins gets it too, and who leaves is waited for no longer. The result is everybody's, by agent.
 
-use super::{
-    MORE_OR_FEWER, Next, Progress, TaskStrategy, all_failed, all_in_time, by_agent, no_quorum,
-};
+use super::{Next, Progress, TaskStrategy, all_failed, all_in_time, by_agent};
 use crate::aggregates::task::Stage;
 
 pub(super) struct Swarm;
@@ -19,10 +17,12 @@ impl TaskStrategy for Swarm {
             return Next::Wait;
         }
         let (result, by) = by_agent(progress.results_and_parts());
-        match results {
+        // Without a stated quorum a part is better than nothing.
+        let is_enough = progress.terms.quorum.is_none() || results >= quorum;
+        match is_enough {
             _ if by.is_empty() => Next::Fail(all_failed(progress)),
-            1.. if results < quorum => Next::Wait,
-            _ => Next::Complete {
+            false => Next::Wait,
+            true => Next::Complete {
                 result,
                 by,
                 partial: results < members,
@@ -31,14 +31,7 @@ impl TaskStrategy for Swarm {
     }
 
     fn at_deadline(&self, progress: &Progress<'_>) -> Next {
-        let results = progress.results().count();
-        match progress.terms.quorum {
-            Some(quorum) if results > 0 && results < progress.quorum(0) => Next::Fail(no_quorum(
-                format!("{results} members have succeeded; {quorum} must."),
-                MORE_OR_FEWER,
-            )),
-            _ => all_in_time(progress),
-        }
+        all_in_time(progress)
     }
 
     fn has_members(&self) -> bool {

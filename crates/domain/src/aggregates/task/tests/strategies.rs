@@ -199,6 +199,9 @@ fn a_consensus_is_what_enough_say_whatever_the_order_of_fields() {
     assert_eq!(stage.completed()["result"]["result"], 100);
     let stage = run(json!({}), near);
     assert_eq!(stage.failed().1, "quorum_not_reached");
+    let large = [1_234_567_890_123_456_789_u64, 1_234_567_890_123_456_790, 7];
+    let stage = run(json!({}), large.map(|number| json!(number)));
+    assert_eq!(stage.failed().1, "quorum_not_reached");
     let stage = run(json!({ "quorum": 1 }), [json!("c"), json!("b"), json!("a")]);
     assert_eq!(
         stage.completed()["result"]["result"],
@@ -295,6 +298,11 @@ fn a_swarm_waits_for_members_and_not_for_those_who_left() {
     };
     assert_eq!(
         member(&mut stage, "ann", false),
+        "refused: /payload/parameters/task_id"
+    );
+    // Whoever opens a task is never given it.
+    assert_eq!(
+        member(&mut stage, OPENER, true),
         "refused: /payload/parameters/task_id"
     );
     for name in ["ann", "ben", "cyd"] {

@@ -43,7 +43,7 @@ fn audit(records: &[StoredEvent<CaseEvent>]) -> (u64, Vec<String>) {
     let mut faults = Vec::new();
     for record in records {
         logs.event(&mut counts, record);
-        let checked = counts.checked(true);
+        let checked = counts.checked(&Settled::ALL);
         faults.extend(
             checked
                 .iter()
@@ -51,7 +51,7 @@ fn audit(records: &[StoredEvent<CaseEvent>]) -> (u64, Vec<String>) {
                 .and_then(|one| one.first.clone()),
         );
     }
-    let checked = counts.checked(true);
+    let checked = counts.checked(&Settled::ALL);
     let log = checked
         .iter()
         .find(|one| one.number == Invariant::DecisionLog.number())

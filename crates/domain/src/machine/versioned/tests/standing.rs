@@ -1,8 +1,12 @@
 //! What stands as long as the installation, and remembers messages: agents, commitments and conversations.
 
 use concord_events::{Heard, LeaseBounds, LoopBroken, Remembered, SilenceBounds};
-use concord_wire::Recipient;
-use concord_wire::payload::{AgentStatus, Card, CardAction, Commitment, CommitmentAct};
+use concord_wire::payload::track_record::Circumstances;
+use concord_wire::payload::{
+    AgentStatus, Card, CardAction, Commitment, CommitmentAct, ConflictType, Precedent,
+    PrecedentMatter,
+};
+use concord_wire::{DebateId, Recipient};
 use serde_json::Value;
 
 use super::*;
@@ -10,6 +14,7 @@ use crate::activation::conversation::{DecidedMessage, WakeInput, WakeMachine};
 use crate::activation::{Decision as Weighed, Decisions, LoopBounds, Outcome, Reason, WINDOW_MAX};
 use crate::aggregates::agent::{AgentInput, AgentMachine};
 use crate::aggregates::commitment::{CommitmentInput, CommitmentMachine, ReceivedCommitment};
+use crate::aggregates::precedent::PrecedentMachine;
 use crate::rules::size_budget::EVENT_BYTES_MAX;
 
 /// So many that the messages that are remembered have room.
@@ -184,6 +189,55 @@ fn wake_input() -> impl Strategy<Value = WakeInput> {
     })
 }
 
+/// How a debate ended, of which an entry may come again, later, and with what proved right.
+fn precedent_input() -> impl Strategy<Value = Precedent> {
+    (0..90u32, 0..200u64, 1..6u8, any::<bool>()).prop_map(|(debate, at, level, has_matter)| {
+        let matter = PrecedentMatter {
+            kind: ConflictType::RiskScoreDisagreement,
+            subject: format!("risk score {}", debate % 7),
+            policy: "default".into(),
+            domain: Some("tax".into()),
+            circumstances: Circumstances::default(),
+        };
+        Precedent {
+            debate_id: DebateId::new(format!("d-{debate}")).unwrap(),
+            topic: "Risk score spread: 35-80".into(),
+            position: format!("{level}"),
+            level,
+            status: "vote".into(),
+            at: after(at),
+            matter: has_matter.then_some(matter),
+            proved: None,
+        }
+    })
+}
+
+/// A precedent of the score, of which every case has a debate.
+#[test]
+fn a_precedent_of_many_years_is_loaded_from_its_last_state() {
+    let mut inputs = Vec::new();
+    for number in 0..3_000u32 {
+        inputs.push(Precedent {
+            debate_id: DebateId::new(format!("d-{number}")).unwrap(),
+            topic: "Risk score spread: 35-80, ".repeat(20),
+            position: "80, because of the debts. ".repeat(20),
+            level: 3,
+            status: "vote".into(),
+            at: after(u64::from(number)),
+            matter: None,
+            proved: None,
+        });
+    }
+    let (versioned, records) = life::<PrecedentMachine>(&inputs, 64);
+    assert_eq!(records.len(), 3_000);
+    let new = from_state(records, form::<PrecedentMachine>());
+    assert!(new.len() <= 64, "{}", new.len());
+    let mut other = Versioned::<PrecedentMachine>::default();
+    assert!(catch_up(&mut other, new));
+    assert_eq!(other.state, versioned.state);
+    assert!(json_bytes(&*other.state) < PrecedentMachine::state_bytes_max(&other.state));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -200,6 +254,11 @@ proptest! {
     #[test]
     fn a_conversation_is_known_from_its_last_state(inputs in vec(wake_input(), 0..300), every in EVERY, known in 0..150usize) {
         check::<WakeMachine>(&inputs, every, known)?;
+    }
+
+    #[test]
+    fn a_precedent_is_known_from_its_last_state(inputs in vec(precedent_input(), 0..400), every in EVERY, known in 0..150usize) {
+        check::<PrecedentMachine>(&inputs, every, known)?;
     }
 
     /// The schemas of a card have numbers with fractions.
@@ -286,4 +345,7 @@ fn a_lease_that_is_renewed_for_ever_is_loaded_from_its_last_state() {
     let mut other = Versioned::<CommitmentMachine>::default();
     assert!(catch_up(&mut other, new));
     assert_eq!(other.state, versioned.state);
+    let bytes = json_bytes(&*other.state);
+    let counted = CommitmentMachine::state_bytes_max(&other.state);
+    assert!((64 << 10..counted).contains(&bytes), "{bytes}, {counted}");
 }

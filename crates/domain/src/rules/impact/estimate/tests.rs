@@ -212,6 +212,47 @@ fn what_does_not_depend_or_has_not_changed_stays() {
     assert_eq!(rating, Some((Now::Unknown, EstimateBasis::None, 1.0)));
 }
 
+/// Whoever uses the figure reads it with its unit: 0.55 without one beside `0.5 %` is a share.
+#[test]
+fn a_figure_in_percent_stays_one() {
+    for (old, by, expected) in [
+        ("0.5 %", 0, None),
+        ("1 %", 0, None),
+        ("0.5 %", 10, Some(json!("0.55 %"))),
+        ("1%", 10, Some(json!("1.1 %"))),
+        ("-28 %", 10, Some(json!("-30.8 %"))),
+        ("$80", 25, Some(json!(100.0))),
+    ] {
+        let model =
+            json!([{ "model": "sensitivity", "metric": "f", "input": "growth", "percent": by }]);
+        let found = figure_after(json!(old), model, json!(2), json!(3));
+        let expected = expected.map(|figure| Now::Known(serde_json::from_value(figure).unwrap()));
+        assert_eq!(found.map(|(now, ..)| now), expected, "{old} by {by} %");
+    }
+}
+
+#[test]
+fn what_rests_on_a_figure_in_percent_moves_by_its_points() {
+    let model = |metric: &str, input: &str| json!([{ "model": "sensitivity", "metric": metric, "input": input, "percent": 10 }]);
+    let graph = graph_of(&[
+        json!({ "analysis_id": "a", "figures": { "x": "0.5 %" }, "models": model("x", "growth"), "depends_on": [uses("growth", json!(1))] }),
+        json!({
+            "analysis_id": "b", "figures": { "y": 100 }, "models": model("y", "x"),
+            "depends_on": [{ "kind": "analysis", "id": "a", "metric": "x", "value": "0.5 %" }],
+        }),
+    ]);
+    let changed = assumed("growth", json!(2), None);
+    let mut before = BTreeMap::new();
+    let first = estimate(&graph, graph.get(&token("a")).unwrap(), &changed, &before).unwrap();
+    before.insert(token("a"), first);
+    let second = estimate(&graph, graph.get(&token("b")).unwrap(), &changed, &before).unwrap();
+    let (Now::Known(y), _) = &second.figures["y"] else {
+        panic!("it is estimated: {second:?}");
+    };
+    // 0.55 % are 0.05 points more than 0.5 %, of 10 % each.
+    assert!((number(y).unwrap() - 100.5).abs() < 1e-9, "{y:?}");
+}
+
 #[test]
 fn two_approximations_one_after_the_other_are_less_sure() {
     let model = |metric: &str, input: &str| json!([{ "model": "sensitivity", "metric": metric, "input": input, "percent": 10 }]);

@@ -290,6 +290,8 @@ fn who_has_ruled_in_a_case_does_not_let_it_pass() {
     let passes = |by: &str| reviews(by, "m-p", "valuation", ReviewAction::Pass, None);
     let refused = refusal(&story, &said("m-p", 67), &passes("rita"));
     assert_eq!(refused.code, ErrorCode::Unauthorized, "{refused}");
+    // Reviewers may not read who is registered.
+    assert!(!refused.advice.contains("person list"), "{refused}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use concord_wire::payload::{Circumstances, ConflictType, OutcomeReport, Position
 use serde_json::{Value, json};
 
 use super::*;
+use crate::aggregates::answerable;
 use crate::aggregates::debate::state::position_changes;
 use crate::aggregates::debate::{OutcomeMessage, verdicts};
 use crate::fixtures::round_due;
@@ -247,6 +248,60 @@ fn what_proved_right_is_weighed_for_every_party_in_its_circumstances() {
             Some(opened.conflict.subject.as_str())
         );
     }
+}
+
+/// Nobody knows whether words that state no value were right, so whoever has ruled so is not told that they were wrong.
+#[test]
+fn a_ruling_whose_words_state_no_value_does_not_prove_wrong() {
+    for (words, value, is_wrong) in [
+        ("somewhat lower", None, false),
+        ("28", Some(json!(28)), true),
+        ("25", Some(json!(25)), false),
+    ] {
+        let (mut story, digest) = with_eve();
+        let mut input = rules("eve", "r-1", &digest, "p1");
+        if let DebateInput::Message(said) = &mut input
+            && let MessageBody::Ruling(ruling) = &mut said.body
+        {
+            (ruling.position_id, ruling.position) = (None, Some(words.to_owned()));
+            ruling.value = value;
+        }
+        let ruled = story.hears(&said("r-1", 18 * MINUTE), &input);
+        assert_eq!(ruled, "resolved", "{words}");
+        let debate = story.state().clone();
+        let right = json!({ "position": "25", "value": 25 });
+        let told = tells("olga", "o-1", OPENER, right);
+        let heard = story.hears(&said("o-1", 20 * MINUTE), &told);
+        assert_eq!(heard, "outcome_known");
+        let DebateEvent::OutcomeKnown(known) = &story.last().event else {
+            panic!()
+        };
+        let eve = agent("eve");
+        let expected: Vec<&AgentId> = is_wrong.then_some(&eve).into_iter().collect();
+        assert_eq!(answerable::of_outcome(&debate, known), expected, "{words}");
+    }
+}
+
+#[test]
+fn both_of_two_reviewers_are_told_that_something_else_proved_right() {
+    let mut story = settled();
+    let told = tells("olga", "o-1", OPENER, json!({ "held_by": "finance" }));
+    assert_eq!(
+        story.hears(&said("o-1", 20 * MINUTE), &told),
+        "outcome_known"
+    );
+    let DebateEvent::OutcomeKnown(known) = &story.last().event else {
+        panic!()
+    };
+    let mut debate = story.state().clone();
+    assert_eq!(answerable::of_outcome(&debate, known), [&agent("eve")]);
+    let outcome = debate.outcome.as_mut().unwrap();
+    outcome.ruled_by.as_mut().unwrap().first_reviewer = Some(agent("gail"));
+    let both = [agent("gail"), agent("eve")];
+    assert_eq!(
+        answerable::of_outcome(&debate, known),
+        both.iter().collect::<Vec<_>>()
+    );
 }
 
 #[test]
