@@ -63,10 +63,10 @@ async fn a_request_whose_time_is_over_is_not_looked_up_in_what_was_said_before_i
 
     let asked_before = asked_of_the_broker(client).await;
     let [silent, answered] = [asked(&ann, &bob, "silent"), asked(&ann, &bob, "answered")];
-    silent.publish(client).await;
-    answered.publish(client).await;
     let answer = urgent(&bob, &ann, "answered");
-    answer.publish(client).await;
+    for message in [&silent, &answered, &answer] {
+        message.store(client).await;
+    }
 
     let events = requests_with(&installation, "answered", 1).await;
     assert_eq!(
@@ -84,5 +84,35 @@ async fn a_request_whose_time_is_over_is_not_looked_up_in_what_was_said_before_i
     );
     let times = asked_of_the_broker(client).await - asked_before;
     assert!(times < ASKED_MAX, "the broker was asked {times} times");
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_stored_before_what_it_answers_is_found_by_the_correlation_of_both() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    // Bob heard the request before the broker had stored it, and urgent messages have a stream of their own.
+    let answer = urgent(&bob, &ann, "first");
+    answer.store(client).await;
+    // The second one has the correlation of a request that was answered before.
+    let [first, second] = [asked(&ann, &bob, "first"), asked(&ann, &bob, "first")];
+    first.store(client).await;
+    second.store(client).await;
+
+    let events = requests_with(&installation, "answered", 1).await;
+    assert_eq!(
+        (
+            &events[0]["request"]["request_id"],
+            &events[0]["answer"]["message_id"]
+        ),
+        (&json!(first.id()), &json!(answer.id())),
+        "{events:?}"
+    );
+    let (kind, error) = answer_to(client, &second).await;
+    assert_eq!(
+        (kind.as_str(), &error["error_code"]),
+        ("error", &json!("TIMEOUT"))
+    );
     installation.holds(PATIENCE).await;
 }

@@ -31,6 +31,9 @@ use crate::route::shared;
 use crate::shared::Shared;
 use crate::silence::Silence;
 
+/// How long before an answer the request may be that it answers, in milliseconds, where the one that is looked at was stored after it.
+const ASKED_BEFORE_MS: i64 = 600_000;
+
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange<P> {
     service: ServiceContext<P>,
@@ -201,7 +204,7 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let named = opened.request_id.as_str();
-    if let Some(answer) = find_answer(ports, opened, named, Timestamp::default()).await? {
+    if let Some(answer) = find_answer(ports, opened, named).await? {
         return Ok(Some(answer));
     }
     let Recipient::Agent(asked) = &opened.to else {
@@ -226,25 +229,33 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     let Some(correlation) = request.and_then(|request| request.correlation_id) else {
         return Ok(None);
     };
-    let Some(answer) = find_answer(ports, opened, &correlation, opened.asked_at).await? else {
+    let Some(answer) = find_answer(ports, opened, &correlation).await? else {
         return Ok(None);
     };
-    // Of several requests that have it, the last before the answer is meant.
-    let takes_it = |later: &Envelope, at| {
-        (at <= answer.at && later.correlation_id.as_ref() == Some(&correlation)).then_some(())
+    // Of several requests that have it, the last before the answer is meant. Where there is none before it, the first: the other lane may store
+    // an answer before this one has stored what it answers, for whoever subscribes without a stream hears a request before it is stored.
+    let (others, until) = if answer.at < opened.asked_at {
+        let since = answer.at.unix_millis().saturating_sub(ASKED_BEFORE_MS);
+        let since = Timestamp::from_unix_millis(since);
+        (SearchStart::Time(since), opened.asked_at)
+    } else {
+        (SearchStart::Sequence(opened.sequence + 1), answer.at)
     };
-    let later = SearchStart::Sequence(opened.sequence + 1);
-    let later = Search::new(lane, &requests, later);
-    let later = ports.find_message(later, takes_it).await?;
-    Ok(later.is_none().then_some(answer))
+    let takes_it = |one: &Envelope, at| {
+        let has_it = at <= until && one.correlation_id.as_ref() == Some(&correlation);
+        has_it.then(|| one.message_id.clone())
+    };
+    let others = Search::new(lane, &requests, others);
+    let meant = ports.find_message(others, takes_it).await?;
+    let is_meant = meant.is_none_or(|meant| meant == opened.request_id);
+    Ok(is_meant.then_some(answer))
 }
 
-/// The first answer of who was asked that names this, since then and in time.
+/// The first answer of who was asked that names this, since the request and in time.
 async fn find_answer<P: Ports>(
     ports: &P,
     opened: &RequestOpened,
     named: &str,
-    since: Timestamp,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED
         .iter()
@@ -257,7 +268,7 @@ async fn find_answer<P: Ports>(
     let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
         Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
             .filter(|answer| of == id && is_asked(opened, &answer.by))
-            .filter(|answer| (since..=opened.due).contains(&answer.at)),
+            .filter(|answer| answer.at <= opened.due),
         _ => None,
     };
     for kind in answers {
