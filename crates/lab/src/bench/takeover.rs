@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use async_nats::Client;
 use concord_installation::{Installation, Instance, instances};
+use concord_runtime::settings::WorkSettings;
 use concord_wire::subject::Service;
 use serde::Serialize;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,8 +21,8 @@ use super::quiet::{AnswerTimes, Answered, INTERVAL, quiet_agents};
 
 /// Processes of each service.
 const REPLICAS: usize = 2;
-/// After this time a message comes again that a replica was given and did not acknowledge: the default of `work.ack_wait_ms`.
-const ACK_WAIT: Duration = Duration::from_secs(5);
+/// After this time a message comes again that a replica was given and did not acknowledge.
+const ACK_WAIT: &str = "work.ack_wait_ms=";
 /// Messages of each quiet agent around each blow, ten a second, and the time after the first of them at which it falls.
 const MESSAGES: usize = 40;
 const BEFORE: Duration = Duration::from_secs(1);
@@ -86,7 +87,8 @@ pub(super) async fn measure(options: &Options, times: usize) -> anyhow::Result<T
     quiet_agents(running.installation.server_url(), "warm", 10).await?;
     let mut blows = Vec::new();
     for blow in [Blow::Killed, Blow::Frozen] {
-        blows.push(strike_often(&running, blow, times).await?);
+        let struck = strike_often(&running, blow, times, ack_wait(&options.settings)?);
+        blows.push(struck.await?);
     }
     running.stop("takeover").await?;
     Ok(TakeoverReport {
@@ -97,7 +99,22 @@ pub(super) async fn measure(options: &Options, times: usize) -> anyhow::Result<T
     })
 }
 
-async fn strike_often(running: &Running, blow: Blow, times: usize) -> anyhow::Result<BlowReport> {
+/// The `work.ack_wait_ms` of the services: the last setting counts.
+fn ack_wait(settings: &[String]) -> anyhow::Result<Duration> {
+    let set = settings.iter().filter_map(|one| one.strip_prefix(ACK_WAIT));
+    let millis = match set.last() {
+        Some(millis) => millis.parse().context("work.ack_wait_ms")?,
+        None => WorkSettings::default().ack_wait_ms,
+    };
+    Ok(Duration::from_millis(millis))
+}
+
+async fn strike_often(
+    running: &Running,
+    blow: Blow,
+    times: usize,
+    ack_wait: Duration,
+) -> anyhow::Result<BlowReport> {
     let installation = &running.installation;
     let client = driver::connect(installation.server_url()).await?;
     let (mut first, mut cases, mut after) = (Vec::new(), Vec::new(), Vec::new());
@@ -126,7 +143,7 @@ async fn strike_often(running: &Running, blow: Blow, times: usize) -> anyhow::Re
             ),
         }
     }
-    let came_again = |answered: &Answered| answered.took >= ACK_WAIT;
+    let came_again = |answered: &Answered| answered.took >= ack_wait;
     let (given, others): (Vec<Answered>, Vec<Answered>) = after.into_iter().partition(came_again);
     Ok(BlowReport {
         blow,
