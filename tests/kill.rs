@@ -17,6 +17,7 @@ mod ladder;
 mod large;
 mod migrated;
 mod nodes;
+mod order;
 mod parties;
 mod reconnect;
 pub(crate) mod replicas;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_nats::{Subscriber, jetstream};
-use concord_testkit::{SERVICES, TestInstallation, wait_for};
+use concord_testkit::{SERVICES, TestInstallation, settled, wait_for};
 use concord_wire::Token;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use futures::StreamExt;
@@ -11,7 +11,10 @@ use futures::future::join;
 use serde_json::Value;
 
 use crate::kill::agents::{Agents, store};
+use crate::kill::blows::{REPLICAS, start};
 use crate::kill::cases::{self, AGENTS, opening, wait_for_decisions};
+use crate::kill::order::{self, Record};
+use crate::kill::storm;
 
 const CASES: usize = 60;
 /// How much is asked at once.
@@ -77,6 +80,40 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     }
     wait_for_decisions(&client, CASES, PATIENCE).await;
     assert!(begun.elapsed() < ACK_WAIT, "it took {:?}", begun.elapsed());
+}
+
+/// Each process of an installation is asked to stop and started again, one after the other, while further cases are opened. What each
+/// agent is told in each case is as promised: what the stream has, and what a subscription hears.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rolling_restart_loses_doubles_and_reorders_nothing_within_a_case() {
+    /// Cases that are opened right before each restart.
+    const EACH: usize = 6;
+    let installation = start().await;
+    let client = installation.client().clone();
+    let jetstream = jetstream::new(client.clone());
+    let agents = &AGENTS[..4];
+    let subscription = order::subscribe(&client).await;
+    let _agents = Agents::start(&client, agents, cases::answers);
+    let mut opened = 0;
+    for service in SERVICES {
+        for replica in 0..REPLICAS {
+            for number in opened..opened + EACH {
+                store(&jetstream, &opening(number)).await;
+            }
+            opened += EACH;
+            terminate(&installation, service, replica).await;
+            let started = installation.restart(service, replica).await;
+            started.unwrap_or_else(|error| panic!("{service}: {error}"));
+        }
+    }
+    wait_for_decisions(&client, opened, PATIENCE).await;
+    let all_done = settled(&client, PATIENCE).await;
+    all_done.unwrap_or_else(|error| panic!("{error}"));
+    storm::check(&installation).await;
+    let stored = Record::stored(&client, agents).await;
+    let heard = Record::heard(&client, subscription, agents).await;
+    stored.check(opened, agents.len(), &heard);
+    heard.check(opened, agents.len(), &stored);
 }
 
 /// A process that is asked to stop answers what it was asked before.

@@ -8,7 +8,7 @@ use concord_testkit::{Random, TestInstallation, audit, dead_letters, settled, wa
 use serde_json::Value;
 
 use crate::kill::agents::{Agents, store};
-use crate::kill::blows::{Blow, last_event, plan, start_sharing, strike};
+use crate::kill::blows::{Blow, last_event, plan, start, start_sharing, strike};
 use crate::kill::cases::{self, AGENTS, opening, undisturbed, wait_for_decisions};
 
 pub(crate) const CASES: usize = 100;
@@ -16,10 +16,15 @@ pub(crate) const CASES: usize = 100;
 const EVENTS_OF_A_CASE: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs all cases under these blows, with replicas that share the work: the decisions.
-async fn run(blows: &[(u64, Blow)]) -> Vec<(String, Value)> {
+/// Runs all cases under these blows: the decisions. Replicas share the work, or stand by as they usually do.
+async fn run(blows: &[(u64, Blow)], do_share: bool) -> Vec<(String, Value)> {
     let begun = Instant::now();
-    let installation = start_sharing().await;
+    let installation = if do_share {
+        start_sharing().await
+    } else {
+        start().await
+    };
+    println!("replicas share the work: {do_share}");
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
     let _agents = Agents::start(&client, &AGENTS[..4], cases::answers);
@@ -99,7 +104,8 @@ async fn every_case_comes_to_the_decision_of_an_undisturbed_run() {
         "only {events} events"
     );
     let expected = undisturbed.of_first(CASES);
-    let disturbed = run(&plan(&mut random, events * 9 / 10)).await;
+    let do_share = random.once_in(2);
+    let disturbed = run(&plan(&mut random, events * 9 / 10), do_share).await;
     assert_eq!(expected.len(), disturbed.len());
     for (expected, found) in expected.iter().zip(&disturbed) {
         assert_eq!(expected, found);

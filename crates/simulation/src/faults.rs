@@ -126,6 +126,8 @@ pub enum InjectedBug {
     DeadlineTwice,
     /// A delivery is acknowledged before it is handled.
     AckFirst,
+    /// A delivered event that leads to events of two aggregates is acknowledged after the first.
+    AckAfterFirst,
     /// What follows from an event is published in part.
     EffectForgotten,
     /// What follows from an event counts as published when it is sent, whatever becomes of it.
@@ -228,11 +230,12 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
         Self::AckFirst,
+        Self::AckAfterFirst,
         Self::EffectForgotten,
         Self::EffectUnheard,
         Self::StaleRefusal,
@@ -333,6 +336,7 @@ impl InjectedBug {
             Self::EffectBeforeEvent => "effect_before_event",
             Self::DeadlineTwice => "deadline_twice",
             Self::AckFirst => "ack_first",
+            Self::AckAfterFirst => "ack_after_first",
             Self::EffectForgotten => "effect_forgotten",
             Self::EffectUnheard => "effect_unheard",
             Self::StaleRefusal => "stale_refusal",

@@ -32,6 +32,7 @@ use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 use crate::process::SHARED;
 
+pub(crate) mod early_ack;
 mod estimates;
 mod memory;
 mod questions;

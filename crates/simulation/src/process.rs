@@ -31,7 +31,7 @@ use concord_wire::subject::Service;
 use crate::activation;
 use crate::agents::operators::Operation;
 use crate::faults::InjectedBug;
-use crate::injected_bugs;
+use crate::injected_bugs::{self, early_ack};
 use crate::network::{Connection, Request};
 use crate::owners::SimOwners;
 use crate::ports::SimPorts;
@@ -251,7 +251,8 @@ impl Process {
         };
         // What fails of an injected bug has not happened.
         let _ = injected_bugs::before(&self.context, &delivery).await;
-        let (settlement, verdict) = handler.settle(&self.context, &delivery).await;
+        let settled = handler.settle(&self.context, &delivery);
+        let (settlement, verdict) = early_ack::handling((kind, consumer, sequence), settled).await;
         self.note(&delivery, verdict);
         match settlement {
             Settlement::Acknowledge | Settlement::Terminate => {

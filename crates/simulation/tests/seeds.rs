@@ -261,6 +261,7 @@ fn first_looked_at(bug: InjectedBug) -> u64 {
         InjectedBug::AnswerAfterTime => 10,
         InjectedBug::RuleRaisesTwice => 7,
         InjectedBug::QuestionEndsAgain => 6,
+        InjectedBug::AckAfterFirst => 3,
         InjectedBug::HeadForgotten => 2,
         _ => 1,
     }

@@ -19,6 +19,7 @@ use concord_wire::{Envelope, MessageId, Token};
 
 use crate::broker::Publication;
 use crate::faults::InjectedBug;
+use crate::injected_bugs::early_ack;
 use crate::network::{Reply, Request, unanswered};
 use crate::ports::SimPorts;
 
@@ -217,7 +218,12 @@ impl EventStore for SimPorts {
             )
             .await?
         {
-            Reply::Appended(appended) => Ok(appended),
+            Reply::Appended(appended) => {
+                if matches!(appended, Appended::Stored { .. }) {
+                    early_ack::after_first(&self.connection);
+                }
+                Ok(appended)
+            }
             _ => Ok(Appended::Conflict),
         }
     }
