@@ -11,6 +11,7 @@ mod published;
 mod python;
 mod rust;
 mod stage;
+mod unread;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(90);

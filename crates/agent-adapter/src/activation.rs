@@ -2,6 +2,7 @@
 
 pub(crate) mod context_window;
 mod matching;
+mod newcomers;
 mod question;
 #[cfg(test)]
 mod scenarios;

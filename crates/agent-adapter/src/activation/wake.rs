@@ -29,6 +29,7 @@ use concord_wire::{AgentId, CaseId, Envelope, MessageType, Recipient};
 use serde_json::Value;
 
 use super::matching::{Matching, Texts};
+use super::newcomers::{self, Newcomers};
 use super::{question, text};
 use crate::AnyError;
 use crate::case_cache::CaseCache;
@@ -87,6 +88,7 @@ pub struct WakeHandler<P: Ports> {
     conversations: Arc<Aggregates<WakeMachine, P>>,
     cases: Arc<CaseCache<P>>,
     people: People<P>,
+    newcomers: Newcomers<P>,
     bounds: Option<LoopBounds>,
 }
 
@@ -107,6 +109,7 @@ impl<P: Ports> WakeHandler<P> {
             conversations: Arc::clone(&adapter.conversations),
             cases: Arc::clone(&adapter.cases),
             people: People::new(&adapter.service),
+            newcomers: Newcomers::new(&adapter.service),
             bounds,
         }
     }
@@ -167,7 +170,10 @@ impl<P: Ports> Handler for WakeHandler<P> {
         let id = conversation_of(&message);
         let decided = match is_joining {
             true => self.undecided(&message, delivery),
-            false => self.weigh(&message, delivery).await?,
+            false => match self.weigh(&message, delivery).await? {
+                Some(decided) => decided,
+                None => return Ok(Ack::Later(newcomers::AGAIN)),
+            },
         };
         self.tell_hosted(&message, delivery, &decided.decisions)
             .await?;
@@ -178,12 +184,12 @@ impl<P: Ports> Handler for WakeHandler<P> {
 }
 
 impl<P: Ports> WakeHandler<P> {
-    /// Weighs for each agent whether the message concerns it.
+    /// Weighs for each agent whether the message concerns it; none where it names somebody who is about to become known.
     async fn weigh(
         &self,
         envelope: &Envelope,
         delivery: &Delivery,
-    ) -> Result<DecidedMessage, HandleError> {
+    ) -> Result<Option<DecidedMessage>, HandleError> {
         let id = conversation_of(envelope);
         let known = self.conversations.load(&id).await?.state;
         let audience = self.audience(envelope.case_id.as_ref(), &known).await?;
@@ -201,6 +207,10 @@ impl<P: Ports> WakeHandler<P> {
             reply_to_author: answered.and_then(|id| known.author_of(id)),
             asks_for_objections: text::asks_for_objections(envelope),
         };
+        let newcomers = self.newcomers.are_named(&message, &self.matching, delivery);
+        if newcomers.await? {
+            return Ok(None);
+        }
         let texts = Texts {
             parts: parts(&content).into_iter().map(str::to_owned).collect(),
             previous: known.recent.back().map(|earlier| earlier.text.clone()),
@@ -235,12 +245,12 @@ impl<P: Ports> WakeHandler<P> {
             delivery.spend(told_bytes(&known, &decided)),
             &decided.said.to,
         ) {
-            (Ok(()), _) => Ok(decided),
+            (Ok(()), _) => Ok(Some(decided)),
             // Whoever it is for has it, and an error would be taken for their answer: it wakes nobody else.
-            (Err(_), Recipient::Agent(_)) => Ok(DecidedMessage {
+            (Err(_), Recipient::Agent(_)) => Ok(Some(DecidedMessage {
                 decisions: Decisions::default(),
                 ..decided
-            }),
+            })),
             (Err(fault), _) => Err(fault.into()),
         }
     }
