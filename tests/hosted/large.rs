@@ -1,6 +1,7 @@
 //! A hosted agent that works on a large message for long holds up no large message to another, nor the waking.
 
 use std::path::Path;
+use std::time::Duration;
 
 use concord_agent::{Agent, AgentId, MessageType, Recipient};
 use concord_testkit::{event_data, unique, wait_for};
@@ -39,13 +40,16 @@ async fn connect(stage: &Stage, name: &str) -> Agent {
     connected.expect("it connects")
 }
 
+/// As long as the slow agent is held up, at most: what the others do meanwhile is waited for several times.
+const HELD_UP: Duration = Duration::from_secs(110);
+
 /// What an agent answers to a large request of this one.
 async fn ask(asker: Agent, name: &str, bytes: usize) -> Value {
     let text = json!({ "text": "x".repeat(bytes) });
     let agent = AgentId::new(name).expect("a name");
     let asked = json!({ "action": "count", "parameters": text });
     let message = asker.message(Recipient::Agent(agent), MessageType::Request, &asked);
-    let answer = asker.ask(message.expect("a message"), PATIENCE).await;
+    let answer = asker.ask(message.expect("a message"), HELD_UP).await;
     answer.expect("an answer")
 }
 

@@ -85,8 +85,7 @@ impl<P: Ports> Handler for Published<P> {
                 return Ok(done);
             }
         }
-        let is_over = delivery.age(self.service.ports.now()) >= AWAITED;
-        if is_no_question || is_over {
+        if is_no_question || !self.questions.may_be_early(delivery) {
             self.service.count_ignored("answers_no_question");
             return Ok(Ack::Acknowledge);
         }
