@@ -21,6 +21,8 @@ mod repeated;
 mod tried_again;
 
 const PATIENCE: Duration = Duration::from_secs(90);
+/// So many cases are under way during a backup.
+const UNDER_WAY: usize = 8;
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
@@ -178,7 +180,7 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
     })
     .await;
     open(&installation, "late", true).await;
-    for number in 0..8 {
+    for number in 0..UNDER_WAY {
         open(&installation, &format!("under-way-{number}"), false).await;
     }
     let remembers = [
@@ -203,11 +205,17 @@ async fn copied_at_work(copy: &Path) -> BTreeMap<String, Value> {
     let again = concord_at(installation.server_url(), &backup[..2]).await;
     assert!(again.refused(2).contains("is not empty"));
 
-    for case in ["late", "under-way-0", "under-way-7"] {
-        is_decided(&installation, case).await;
-    }
+    all_are_decided(&installation).await;
     installation.holds(PATIENCE).await;
     decisions(client).await
+}
+
+/// Waits until each case is decided that was under way during the backup.
+async fn all_are_decided(installation: &TestInstallation) {
+    is_decided(installation, "late").await;
+    for number in 0..UNDER_WAY {
+        is_decided(installation, &format!("under-way-{number}")).await;
+    }
 }
 
 /// Starts services on a broker that was restored, and waits until all is done: the decisions.
@@ -223,9 +231,7 @@ async fn gone_on(broker: &TestBroker, known: Value) -> BTreeMap<String, Value> {
     let as_of = ["memory", "as-of", snapshot, "ann", "--json"];
     let remembered = concord_at(installation.server_url(), &as_of).await;
     assert_eq!(remembered.json(), known, "a snapshot is the same for ever");
-    for case in ["late", "under-way-0", "under-way-7"] {
-        is_decided(&installation, case).await;
-    }
+    all_are_decided(&installation).await;
     open(&installation, "new", false).await;
     is_decided(&installation, "new").await;
     installation.holds(PATIENCE).await;

@@ -17,5 +17,5 @@ mod raw;
 mod rust;
 mod saying;
 mod silencing;
-mod stage;
+pub(crate) mod stage;
 mod trouble;

@@ -10,7 +10,7 @@ use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::clients::python::python;
-use crate::clients::stage::PATIENCE;
+use crate::clients::stage::{PATIENCE, is_heard};
 
 const PROGRAM: &str = r#"
 import asyncio, sys
@@ -75,11 +75,10 @@ async fn start_bob(url: &str, name: &str) -> Agent {
             _ => Ok(()),
         }
     };
-    Agent::builder(name)
-        .on(MessageType::Request, handler)
-        .connect(url)
-        .await
-        .expect("it connects")
+    let builder = Agent::builder(name).on(MessageType::Request, handler);
+    let bob = builder.connect(url).await.expect("it connects");
+    is_heard(&bob).await;
+    bob
 }
 
 fn agent_id(name: &str) -> AgentId {

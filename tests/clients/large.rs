@@ -6,7 +6,7 @@ use concord_agent::{Agent, AgentId, Error, Message, MessageType};
 use serde_json::{Value, json};
 
 use crate::clients::python::Program;
-use crate::clients::stage::{BUCKET, Stage};
+use crate::clients::stage::{BUCKET, Stage, is_heard};
 
 /// Connects an agent that answers a request with its parameters.
 async fn connect_echo(url: &str) -> Agent {
@@ -15,7 +15,9 @@ async fn connect_echo(url: &str) -> Agent {
             let payload: Value = asked.payload()?;
             agent.respond(&asked, &payload["parameters"]).await
         });
-    builder.connect(url).await.expect("it connects")
+    let bob = builder.connect(url).await.expect("it connects");
+    is_heard(&bob).await;
+    bob
 }
 
 /// The same in Python.

@@ -7,8 +7,8 @@ use async_nats::{HeaderMap, jetstream};
 use concord_encoding::PayloadReference;
 use concord_events::topology::{Layout, StreamKind};
 use concord_testkit::{TestBroker, round_trip, unique};
-use concord_wire::Timestamp;
 use concord_wire::header::CONTENT_ENCODING;
+use concord_wire::{MessageType, Timestamp};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use serde_json::{Value, json};
@@ -32,6 +32,16 @@ pub(crate) struct Stage {
 
 /// The bucket of large payloads.
 pub(crate) const BUCKET: &str = "CONCORD_PAYLOADS";
+
+/// Returns when the broker has read the subscriptions of an agent of the Rust library that has just connected: once it has stored what the
+/// agent published after them.
+pub(crate) async fn is_heard(agent: &concord_agent::Agent) {
+    let greeting = json!({ "greeting": "connected" });
+    let to_itself = agent.id().clone().into();
+    let message = agent.message(to_itself, MessageType::InfoUpdate, &greeting);
+    let published = agent.publish(&message.expect("a message")).await;
+    published.expect("it is stored");
+}
 
 impl Stage {
     /// Starts a broker, and makes the streams of messages and the object store.

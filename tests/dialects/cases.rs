@@ -1,7 +1,9 @@
 //! Whole cases in which the agents speak only a dialect.
 
 use async_nats::{Client, Subscriber};
-use concord_testkit::{TestInstallation, concord, dead_letters, events, unique, wait_for};
+use concord_testkit::{
+    TestInstallation, concord, dead_letters, events, knows_agents, unique, wait_for,
+};
 use concord_wire::CaseId;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -92,10 +94,13 @@ impl Agent {
 }
 
 /// Opens a case of two new agents that speak this dialect: the case, and the agent that agrees with the other.
-async fn open_case(client: &Client, dialect: &'static str) -> (String, String) {
+async fn open_case(installation: &TestInstallation, dialect: &'static str) -> (String, String) {
+    let client = installation.client();
     let [case, ann, ben] = ["case", "ann", "ben"].map(unique);
     Agent::start(client, dialect, &ann, 20, false).await;
     Agent::start(client, dialect, &ben, 90, true).await;
+    // The facilitator asks them in the dialects of their cards.
+    knows_agents(installation, PATIENCE).await;
     let parameters = json!({
         "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
         "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },
@@ -114,7 +119,7 @@ async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
     let client = installation.client();
     let mut cases = Vec::new();
     for dialect in DIALECTS {
-        cases.push((dialect, open_case(client, dialect).await));
+        cases.push((dialect, open_case(&installation, dialect).await));
     }
     for (dialect, (case, ben)) in &cases {
         let case_id = CaseId::new(case.as_str()).expect("a case id");

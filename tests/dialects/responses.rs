@@ -1,7 +1,9 @@
 //! Agents that know one word for all answers, `RESPONSE` or `response`, and answer each message of Concord with it.
 
 use async_nats::{Client, Subscriber};
-use concord_testkit::{Message, TestInstallation, dead_letters, message_bodies, unique, wait_for};
+use concord_testkit::{
+    Message, TestInstallation, dead_letters, knows_agents, message_bodies, unique, wait_for,
+};
 use concord_wire::CaseId;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -85,6 +87,8 @@ async fn responses_decide_a_case_and_do_a_task() {
         let [case, ann, ben] = ["case", "ann", "ben"].map(unique);
         start(client, dialect, &ann, 20, stays).await;
         start(client, dialect, &ben, 90, agrees).await;
+        // The facilitator asks them in the dialects of their cards.
+        knows_agents(&installation, PATIENCE).await;
         let opening = json!({
             "case_id": case, "participants": [ann, ben], "task": { "type": "test" },
             "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },

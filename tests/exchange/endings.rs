@@ -31,7 +31,7 @@ async fn a_request_to_everybody_ends_with_the_first_answer_or_with_a_timeout() {
         "notification",
         json!({ "event": "lunch" }),
     )
-    .publish(client)
+    .store(client)
     .await;
     settled(client, PATIENCE).await.unwrap();
     let asked = [&lost, &good].map(|asked| asked.id().to_owned());

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_nats::Client;
 use concord_testkit::{
-    Instance, Message, TestInstallation, event_data, http_get, instances, message_bodies, settled,
-    unique, wait_for,
+    Instance, Message, TestInstallation, event_data, http_get, instances, knows_agents,
+    message_bodies, settled, unique, wait_for,
 };
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
@@ -54,10 +54,11 @@ pub(crate) async fn register(installation: &TestInstallation, agent: &str, more:
         .publish(installation.client())
         .await;
     wait_for_status(installation, agent, Some("available")).await;
-    // The other services hear of it by themselves.
     settled(installation.client(), PATIENCE)
         .await
         .expect("all is done with");
+    // The other services hear of it by themselves.
+    knows_agents(installation, PATIENCE).await;
 }
 
 /// Waits for the first answer to a message: its type and its payload.

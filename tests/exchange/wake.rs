@@ -269,7 +269,7 @@ async fn who_wakes_others_causes_no_more_bytes_than_they_may() {
     let decided = decision(&installation, &query(&mallory, &text)).await;
     assert_eq!(woken(&decided, "agent_id").len(), all.len());
     for _ in 0..3 {
-        query(&mallory, &text).publish(client).await;
+        query(&mallory, &text).store(client).await;
     }
     settled(client, PATIENCE).await.unwrap();
     let told = "concord.v1.msg.*.agent-adapter.*.notification";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use concord_agent::payload::{Alert, REGIME_CHANGE};
 use concord_agent::{Agent, Error, MessageType};
-use concord_testkit::{Message, audit, concord, settled, unique, wait_for};
+use concord_testkit::{Message, concord, settled, unique, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
@@ -147,7 +147,7 @@ async fn an_alert_comes_before_every_backlog_and_once() {
     assert!(heard.try_recv().is_err(), "it was told again");
     assert_eq!(alerts(server.received()).len(), 1);
     agent.close().await.expect("it ends");
-    audit(client).await.unwrap();
+    stage.installation.holds(PATIENCE).await;
 }
 
 /// Sends the agents a backlog: notes to one, and requests to the hosted one, until its server is busy with the first.

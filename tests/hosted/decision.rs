@@ -7,6 +7,7 @@ use concord_testkit::{Message, TestInstallation, message_bodies, unique, wait_fo
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::clients::stage::is_heard;
 use crate::hosted::stage::{PATIENCE, Received, Server, Stage};
 
 /// A server that finds a high risk, and answers what it is told with words that nobody asked for.
@@ -48,7 +49,9 @@ async fn listening(name: &str, url: &str) -> (Agent, UnboundedReceiver<String>) 
         })
         .connect(url)
         .await;
-    (agent.expect("it connects"), handled)
+    let agent = agent.expect("it connects");
+    is_heard(&agent).await;
+    (agent, handled)
 }
 
 /// Who hears of the debate, and where.

@@ -1,6 +1,6 @@
 //! Tasks that a strategy hands out are done by hosted agents: by a model, and by a program in each dialect.
 
-use concord_testkit::{Message, event_data, message_bodies, unique, wait_for};
+use concord_testkit::{Message, event_data, knows_agents, message_bodies, unique, wait_for};
 use serde_json::{Value, json};
 
 use crate::hosted::dialects::{DIALECTS, program};
@@ -107,6 +107,8 @@ async fn models_and_programs_of_every_dialect_do_tasks_and_bid_for_them() {
             .ok_or_else(|| format!("{count}"))
     })
     .await;
+    // The coordinator looks for them in what it has read of them.
+    knows_agents(&stage.installation, PATIENCE).await;
     for agent in &all {
         for strategy in ["round_robin", "contract_net"] {
             let (result, by) = completed(&stage, strategy, &[agent]).await;

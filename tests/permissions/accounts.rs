@@ -5,7 +5,8 @@ use async_nats::{Client, Subscriber, jetstream};
 use concord_events::non_event::is_acknowledgement;
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Agent, Message, Stored, TestInstallation, concord, round_trip, stored, unique,
+    Agent, Message, Stored, TestInstallation, agrees, concord, keeps_position, round_trip, stored,
+    unique,
 };
 use concord_wire::{AgentId, CaseId};
 use futures::StreamExt;
@@ -71,7 +72,7 @@ async fn check_hearing(eva: (&AgentId, &User), mallory: (&AgentId, &User), case:
     for to in [eva.as_str(), "_all", eva.as_str(), "_all"] {
         let payload = json!({ "summary": to });
         Message::new(case, mallory.as_str(), to, "info_update", payload)
-            .publish(&his.client)
+            .send(&his.client)
             .await;
     }
     for messages in &mut subscriptions {
@@ -165,8 +166,10 @@ async fn agents_in_accounts_of_their_own_take_part_and_have_nothing_stored_elsew
     let attack = async || name_others_for_the_reply(&his.client, &mallory, &eva, &case).await;
     attack().await;
     let finding = |score: u32| json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
-    let _eva = Agent::steadfast(&hers.client, eva.as_str(), finding(20), 0.9).await;
-    let _mallory = Agent::agreeable(&his.client, mallory.as_str(), finding(90), 0.6).await;
+    let _eva =
+        Agent::start_as_user(&hers.client, eva.as_str(), keeps_position(finding(20), 0.9)).await;
+    let _mallory =
+        Agent::start_as_user(&his.client, mallory.as_str(), agrees(finding(90), 0.6)).await;
     let opening = json!({
         "case_id": case, "participants": [eva, mallory], "task": { "type": "test" },
         "policy": { "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 },

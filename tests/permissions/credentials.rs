@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind};
 use concord_installation::SERVICES;
-use concord_testkit::{Agent, Message, TestInstallation, concord, unique};
+use concord_testkit::{Agent, Message, TestInstallation, agrees, concord, keeps_position, unique};
 use concord_wire::{AgentId, CaseId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -120,8 +120,13 @@ impl Stage {
 pub(crate) async fn parties(eva: (&AgentId, &User), ben: (&AgentId, &User)) -> [Agent; 2] {
     let finding = |score: u32| json!({ "summary": "Seen.", "risk_score": score, "severity": "high", "recommendation": "negotiate" });
     [
-        Agent::steadfast(&eva.1.client, eva.0.as_str(), finding(20), 0.9).await,
-        Agent::agreeable(&ben.1.client, ben.0.as_str(), finding(90), 0.6).await,
+        Agent::start_as_user(
+            &eva.1.client,
+            eva.0.as_str(),
+            keeps_position(finding(20), 0.9),
+        )
+        .await,
+        Agent::start_as_user(&ben.1.client, ben.0.as_str(), agrees(finding(90), 0.6)).await,
     ]
 }
 

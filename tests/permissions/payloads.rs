@@ -20,6 +20,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
+use crate::clients::stage::is_heard;
 use crate::permissions::PATIENCE;
 use crate::permissions::inbox::wait_until_empty;
 use crate::permissions::user::{User, agents, start, users};
@@ -121,6 +122,7 @@ async fn a_payload_over_a_megabyte_goes_from_one_agent_to_another_and_nobody_els
         .connect(installation.server_url())
         .await
         .expect("he may connect");
+    is_heard(&his).await;
     let hers = Agent::builder(eva.as_str()).options(options(&eva));
     let hers = hers.connect(installation.server_url()).await;
     let hers = hers.expect("she may connect");

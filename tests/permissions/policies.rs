@@ -87,7 +87,7 @@ fn opening(case: &str, policy: Value) -> Value {
 async fn open(user: &User, by: &AgentId, case: &str, policy: Value) {
     let request = json!({ "action": "open_case", "parameters": opening(case, policy) });
     Message::new("_", by.as_str(), "coordinator", "request", request)
-        .publish(&user.client)
+        .send(&user.client)
         .await;
 }
 

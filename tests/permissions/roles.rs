@@ -66,7 +66,7 @@ impl Stage {
             review["debate_id"] = json!(self.debate);
         }
         let message = Message::new(&self.case, by.as_str(), "coordinator", "review", review);
-        message.publish(&user.client).await;
+        message.send(&user.client).await;
     }
 
     /// Waits for an event of the case.

@@ -104,7 +104,7 @@ async fn what_answers_no_question_is_no_dead_letter_where_tries_are_few() {
     let client = installation.client();
     let answer = json!({ "content": "I." });
     let answer = Message::new("_", "ben", "_all", "task_result", answer);
-    answer.with("/reply_to", "lunch").publish(client).await;
+    answer.with("/reply_to", "lunch").store(client).await;
     settled(client, PATIENCE).await.unwrap();
     let letters = dead_letters(client).await.unwrap();
     let letters: Vec<&str> = letters.iter().map(|one| one.subject.as_str()).collect();

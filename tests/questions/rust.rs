@@ -7,6 +7,7 @@ use concord_agent::{Agent, CaseId, Error, MessageType};
 use concord_testkit::TestInstallation;
 use serde_json::json;
 
+use crate::clients::stage::is_heard;
 use crate::questions::PATIENCE;
 use crate::questions::stage::{answers, register, says};
 
@@ -58,6 +59,7 @@ async fn what_the_rust_library_publishes_while_it_handles_a_question_is_its_answ
         }
     });
     let dan = builder.connect(installation.server_url()).await.unwrap();
+    is_heard(&dan).await;
     let builder = Agent::builder("coder").on(MessageType::Notification, |_, _| async { Ok(()) });
     let coder = builder.connect(installation.server_url()).await.unwrap();
     let question = GroupQuestion {

@@ -2,8 +2,8 @@
 
 use async_nats::Client;
 use concord_testkit::{
-    CommandOutput, Message, TestInstallation, concord_at, message_bodies, round_trip, settled,
-    wait_for,
+    CommandOutput, Message, TestInstallation, concord_at, knows_agents, message_bodies, round_trip,
+    settled, wait_for,
 };
 use concord_wire::subject::Service;
 use futures::StreamExt;
@@ -98,8 +98,9 @@ pub(crate) async fn register(installation: &TestInstallation, names: &[&str]) {
         }
     })
     .await;
-    // Their cards reach the adapter by themselves; it says nothing of when.
     settled(installation.client(), PATIENCE).await.unwrap();
+    // Their cards reach the adapter by themselves.
+    knows_agents(installation, PATIENCE).await;
 }
 
 /// What `concord ask` makes of a question in the name of eva.

@@ -1,6 +1,6 @@
 //! An opener has as many open tasks as the installation allows, and no more.
 
-use concord_testkit::{TestInstallation, audit, concord, event_data, wait_for};
+use concord_testkit::{TestInstallation, concord, event_data, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ async fn who_has_all_the_tasks_of_the_quota_waits_until_one_ends() {
             .ok_or_else(|| payload.to_string())
     })
     .await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// A panel needs a place among the tasks of its opener and one among the cases. What is refused for want of one keeps none of the other.
@@ -118,7 +118,7 @@ async fn a_panel_that_is_refused_keeps_no_place() {
     .await;
     let (kind, payload) = ask(client, &opening("broadcast", &terms)).await;
     assert_eq!(kind, "response", "{payload}");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// What is refused for the bytes that it would cause, which are known when it is known who fits, keeps no place.
@@ -155,7 +155,7 @@ async fn a_task_that_causes_too_many_bytes_keeps_no_place() {
         assert_eq!(held["open_tasks"], 0, "{strategy}: {shown}");
         assert_eq!(held["open_cases"], 0, "{strategy}: {shown}");
     }
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// A panel whose task has ended before its case was opened keeps no place for the case.
@@ -192,5 +192,5 @@ async fn a_panel_that_is_cancelled_at_once_keeps_no_place() {
         none.then_some(()).ok_or_else(|| shown.to_string())
     })
     .await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

@@ -1,6 +1,6 @@
 //! An agent on NATS that does not answer is not asked for a while, and then tried again.
 
-use concord_testkit::{Message, TestInstallation, audit, concord, settled, wait_for};
+use concord_testkit::{Message, TestInstallation, concord, settled, wait_for};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ async fn what_one_agent_alone_asks_in_vain_makes_nobody_unavailable() {
     );
     ask_in_vain(&installation, "ben", 2).await;
     is_there(&installation, "unavailable").await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// A task of ann alone, which leaves her so many milliseconds.
@@ -203,5 +203,5 @@ async fn who_lets_tasks_pass_is_not_asked_until_it_is_tried_again() {
         .with("/correlation_id", request.id());
     late.publish(client).await;
     has_let_pass(&installation, 0).await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_agent::{Agent, Error};
-use concord_testkit::TestInstallation;
+use concord_testkit::{TestInstallation, settled};
 use concord_wire::MessageType;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -159,6 +159,8 @@ async fn who_can_do_it_is_found_and_capacity_and_priority_order_what_waits() {
     ] {
         assert_eq!(ask(client, &open(id, priority)).await.0, "response");
     }
+    // What is opened is on the worklist a moment after that is answered.
+    settled(client, PATIENCE).await.unwrap();
     for (id, next) in [("t-1", "t-4"), ("t-4", "t-3"), ("t-3", "t-2"), ("t-2", "")] {
         let assigned = assignment(client, "ann", id).await;
         let filter = "concord.v1.msg.*.*.ann.task_assignment";
@@ -196,6 +198,8 @@ async fn who_registers_with_a_greater_capacity_is_given_what_waits_at_once() {
         given.push(assignment(client, "ann", id).await);
     }
     register(client, "ann", card(1)).await;
+    // The worklist hears of the new card a moment after that is answered.
+    settled(client, PATIENCE).await.unwrap();
     for (place, next) in [(0, ""), (1, ""), (2, "t-4"), (3, "t-5"), (4, "")] {
         let filter = "concord.v1.msg.*.*.ann.task_assignment";
         let all = concord_testkit::message_bodies(client, filter).await;
@@ -209,7 +213,7 @@ async fn who_registers_with_a_greater_capacity_is_given_what_waits_at_once() {
             told["event"] == "task_completed" && told["data"]["task_id"] == ids[place]
         };
         hears(client, "olga", is_done).await;
-        concord_testkit::settled(client, PATIENCE).await.unwrap();
+        settled(client, PATIENCE).await.unwrap();
         if !next.is_empty() {
             given.push(assignment(client, "ann", next).await);
         }

@@ -1,10 +1,11 @@
 //! Rules over shared memory: what an agent writes raises an alert of which everybody is told, once.
 
+use std::collections::BTreeMap;
+
 use async_nats::Client;
 use concord_events::topology::StreamKind;
 use concord_testkit::{
-    Message, Stored, TestInstallation, audit, dead_letters, event_data, settled, stored, unique,
-    wait_for,
+    Message, Stored, TestInstallation, dead_letters, event_data, settled, stored, unique, wait_for,
 };
 use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
@@ -151,18 +152,21 @@ async fn what_an_agent_writes_is_told_to_everybody_where_a_rule_says_so() {
     let first = command(&installation, &first).unwrap();
     assert_eq!(first["rules"]["rules"].as_array().map(Vec::len), Some(4));
     assert_eq!(dead_letters(client).await.unwrap().len(), 0);
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// The alerts at the highest priority say what the specification prints, and name the rule and the entry.
 fn check_printed(installation: &TestInstallation, id: &str, urgent: &[Value]) {
-    let events: Vec<&Value> = urgent
+    // They follow from several events, whose messages are published side by side.
+    let events = urgent
         .iter()
-        .map(|one| &one["payload"]["event_type"])
-        .collect();
-    assert_eq!(events, ["regime_change", "rate_move", "policy_shift"]);
-    let payload = &urgent[0]["payload"];
-    assert_eq!(urgent[0]["priority"], "system_critical");
+        .map(|one| (one["payload"]["event_type"].as_str().unwrap(), one));
+    let events: BTreeMap<&str, &Value> = events.collect();
+    let names: Vec<&str> = events.keys().copied().collect();
+    assert_eq!(names, ["policy_shift", "rate_move", "regime_change"]);
+    assert_eq!(urgent.len(), 3, "{urgent:#?}");
+    let payload = &events["regime_change"]["payload"];
+    assert_eq!(events["regime_change"]["priority"], "system_critical");
     assert_eq!(payload["alert"], json!(id));
     assert_eq!(payload["implications"], regime("x")["implications"]);
     assert_eq!(payload["new_regime"], "BEAR_HIGH_RATES");
@@ -171,7 +175,7 @@ fn check_printed(installation: &TestInstallation, id: &str, urgent: &[Value]) {
         Some(2)
     );
     assert_eq!(
-        urgent[1]["payload"]["source"]["because"],
+        events["rate_move"]["payload"]["source"]["because"],
         "it has moved up by 25 bp since version 2"
     );
     let shown = command(installation, &["alert", "show", id]).unwrap();
@@ -235,7 +239,7 @@ async fn a_loop_of_alerts_ends_at_the_bound_and_a_killed_coordinator_raises_none
     assert_eq!(told(&installation, Lane::Urgent).await.len(), 3);
     let last = granted(client, &put("macro", "monetary_policy", json!("QT"), 0.9)).await;
     assert_eq!(last["withheld"], json!(["shift"]), "{last}");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// Opens a case of two, in a regime of its own or in none.
@@ -321,5 +325,5 @@ async fn a_change_of_regime_flags_open_cases_and_later_debates_are_held_in_it() 
     let present = show(&["alert", "rules", "show"]);
     assert_eq!(present["regime"]["before"], Value::Null);
     assert_eq!(present["regime"]["regime"], "BEAR_HIGH_RATES");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

@@ -1,7 +1,7 @@
 //! The analyses of a case, and what they rest on: agents publish them with nothing but their own users of the broker.
 
 use async_nats::ConnectOptions;
-use concord_testkit::{Message, TestInstallation, audit, concord, message_bodies, wait_for};
+use concord_testkit::{Message, TestInstallation, concord, message_bodies, wait_for};
 use concord_wire::AgentId;
 use concord_wire::subject::SubjectSpace;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn what_analyses_rest_on_is_kept_and_no_circle_is_taken() {
     all_kept(installation.client(), refused).await;
     check_graph(&installation, &case);
     check_resting(&installation, &case).await;
-    audit(installation.client()).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// Two scores that differ are debated: the parties hear which analyses rest on it, and `concord case show` says it, before anything is

@@ -1,7 +1,7 @@
 //! The board of a case.
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, audit, wait_for};
+use concord_testkit::{Message, TestInstallation, wait_for};
 use serde_json::{Value, json};
 
 use crate::together::{PATIENCE, all_kept, asks, case_of, command, granted, refused, told};
@@ -59,7 +59,7 @@ async fn two_agents_share_a_board_and_none_overwrites_what_it_has_not_read() {
 
     check_briefing(client, &case).await;
     check_commands(&installation, &case, &first);
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// Who comes late is told where the case is, and nobody else is.

@@ -1,10 +1,10 @@
 //! Commitments.
 
-use concord_testkit::{Message, TestInstallation, audit, unique};
+use concord_testkit::{Message, TestInstallation, unique};
 use concord_wire::Token;
 use serde_json::{Value, json};
 
-use crate::together::{asks, case_of, command, granted, refused, told};
+use crate::together::{PATIENCE, asks, case_of, command, granted, refused, told};
 
 fn commitment(case: &str, from: &str, act: &str, resource: &str, lease_ms: Value) -> Message {
     let payload = json!({ "act": act, "resource": resource, "lease_ms": lease_ms });
@@ -83,7 +83,7 @@ async fn a_resource_is_held_by_one_until_it_is_released_or_its_lease_passes() {
     told(client, (&case, "ann"), "commitment_ended", over).await;
     let after = commitment(&case, "ann", "commit", "task/t-8", Value::Null);
     refused(client, &after, "TIMEOUT", "").await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,5 +194,5 @@ async fn a_case_with_the_id_of_a_resource_outside_cases_has_nothing_to_do_with_i
     let held = asks(client, &ann, "commitments", json!({ "resource": own })).await;
     assert_eq!(held.unwrap()["leases"][0]["holder"], json!(ann));
     assert_eq!(granted(client, &act("renew")).await["term"], 2);
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

@@ -2,7 +2,7 @@
 
 use concord_agent::payload::Confirmation;
 use concord_agent::{Agent, CaseId, Error};
-use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodies, wait_for};
+use concord_testkit::{Message, TestInstallation, event_data, message_bodies, wait_for};
 use concord_wire::MessageId;
 use serde_json::json;
 
@@ -116,7 +116,7 @@ async fn a_finding_is_confirmed_and_a_contradiction_in_memory_is_a_conflict() {
         (&json!(true), &json!(1)),
         "{replayed}"
     );
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 async fn by_the_library(installation: &TestInstallation, case: &str, finding: &str) {

@@ -2,10 +2,10 @@
 
 use async_nats::Client;
 use concord_agent::{Agent, AgentId, CaseId};
-use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodies};
+use concord_testkit::{Message, TestInstallation, event_data, message_bodies};
 use serde_json::{Value, json};
 
-use crate::together::{asks, command, granted, told};
+use crate::together::{PATIENCE, asks, command, granted, told};
 
 /// Opens a case of ann and ben whose policy tells of what matters.
 async fn filtered(installation: &TestInstallation, importance: Value) -> String {
@@ -75,7 +75,7 @@ async fn what_matters_is_told_at_once_and_the_rest_is_kept_with_the_reason() {
             .await;
     }
     let debate = format!("concord.v1.msg.{case}.debate-facilitator.ann.question");
-    concord_testkit::wait_for("a question", crate::together::PATIENCE, async || {
+    concord_testkit::wait_for("a question", PATIENCE, async || {
         let asked = message_bodies(client, &debate).await?.len();
         (asked > 0).then_some(()).ok_or("none".to_owned())
     })
@@ -100,7 +100,7 @@ async fn what_matters_is_told_at_once_and_the_rest_is_kept_with_the_reason() {
     let odd = asks(client, "ann", "memory", json!({ "insights": true })).await;
     assert_eq!(odd.unwrap_err()["details"]["pointer"], "/case_id");
     check_library(&installation, &case).await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 async fn installation_opener(client: &Client, case: &str) -> String {
@@ -174,5 +174,5 @@ async fn what_was_told_at_once_forms_patterns_with_the_rest() {
     let about: Vec<&Value> = patterns.iter().map(|one| &one["about"]).collect();
     assert_eq!(about, [&json!("capex"), &json!("fx")], "{first}");
     assert_eq!(patterns[0]["agents"], json!(["ann", "ben"]), "{first}");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

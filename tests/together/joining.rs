@@ -1,7 +1,7 @@
 //! An agent that joins a case later is briefed by itself, and every agent has a context window of its own.
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, audit, message_bodies, wait_for};
+use concord_testkit::{Message, TestInstallation, message_bodies, wait_for};
 use serde_json::{Value, json};
 
 use crate::together::{PATIENCE, asks, asks_of, case_of, command, granted, refused, told};
@@ -95,7 +95,7 @@ async fn who_joins_later_is_briefed_and_sees_what_is_said_from_then_on() {
     sees(client, case, "ann", &all).await;
     sees(client, case, "cleo", &hers).await;
     check_commands(&installation, case).await;
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// Nobody reads the window of another but operators, who also let agents in.

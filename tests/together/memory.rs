@@ -3,7 +3,7 @@
 use async_nats::Client;
 use concord_agent::payload::Remember;
 use concord_agent::{Agent, AgentId, CaseId};
-use concord_testkit::{Message, TestInstallation, audit, wait_for};
+use concord_testkit::{Message, TestInstallation, wait_for};
 use concord_wire::Token;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn a_snapshot_answers_the_same_for_ever_however_much_is_written_later() {
     assert_eq!(peeped.unwrap_err()["error_code"], "UNAUTHORIZED");
 
     check_command(&installation, &case, &snapshot);
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +175,7 @@ async fn what_is_wrong_with_what_is_remembered_is_said_and_the_message_is_kept()
     all_kept(client, 7).await;
     let nobody = asks(client, "ann", "memory", json!({ "topic": "margin" })).await;
     assert_eq!(nobody.unwrap_err()["details"]["pointer"], "/agent");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! A debate begins with the parties writing what they know, and refers to the snapshot that is taken then.
 
 use async_nats::Client;
-use concord_testkit::{Message, TestInstallation, audit, event_data, message_bodies, wait_for};
+use concord_testkit::{Message, TestInstallation, event_data, message_bodies, wait_for};
 use concord_wire::Timestamp;
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ async fn a_debate_refers_to_one_snapshot_whatever_a_party_writes_meanwhile() {
     })
     .await;
     assert_eq!(answered["metadata"]["memory_snapshot"], snapshot.as_str());
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +157,7 @@ async fn a_facilitator_that_is_killed_meanwhile_leaves_nobody_waiting() {
         question["metadata"]["memory_snapshot"].is_string(),
         "{question}"
     );
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }
 
 /// How long writes were held when every party acknowledges at once; printed.
@@ -182,5 +182,5 @@ async fn a_debate_begins_as_soon_as_every_party_has_written() {
     held.sort_unstable();
     println!("writes were held for (ms): {held:?}");
     assert!(held.iter().all(|millis| *millis < 60_000), "{held:?}");
-    audit(client).await.unwrap();
+    installation.holds(PATIENCE).await;
 }

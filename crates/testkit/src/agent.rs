@@ -2,10 +2,10 @@
 
 use futures::StreamExt;
 use futures::stream::select_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::Message;
+use crate::{Message, round_trip};
 
 /// A message that an agent has received.
 #[derive(Debug, Clone)]
@@ -53,11 +53,26 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins to listen as `name`; what `answers` gives for what is heard is published. It listens when this returns.
+    /// Begins to listen as `name`; what `answers` gives for what is heard is published. It listens when this returns: the broker has read its
+    /// subscriptions.
+    ///
+    /// # Panics
+    /// When there is no connection, or when the client may not publish to an inbox of its own; see [`Self::start_as_user`].
+    pub async fn start<F>(client: &async_nats::Client, name: &str, answers: F) -> Self
+    where
+        F: FnMut(&ReceivedMessage) -> Vec<Message> + Send + 'static,
+    {
+        let agent = Self::start_as_user(client, name, answers).await;
+        round_trip(client).await;
+        agent
+    }
+
+    /// The same with a client that may do no more than an agent. When this returns, its subscriptions are written to the socket: the broker has
+    /// read them by the time at which it reads what the same client sends after that.
     ///
     /// # Panics
     /// When there is no connection.
-    pub async fn start<F>(client: &async_nats::Client, name: &str, mut answers: F) -> Self
+    pub async fn start_as_user<F>(client: &async_nats::Client, name: &str, mut answers: F) -> Self
     where
         F: FnMut(&ReceivedMessage) -> Vec<Message> + Send + 'static,
     {
@@ -73,10 +88,7 @@ impl Agent {
                 );
             }
         }
-        client
-            .flush()
-            .await
-            .expect("the broker has the subscriptions");
+        client.flush().await.expect("the subscriptions are written");
         let (client, name) = (client.clone(), name.to_owned());
         let mut inbox = select_all(inboxes);
         let task = tokio::spawn(async move {
@@ -90,7 +102,7 @@ impl Agent {
                     body,
                 };
                 for answer in answers(&heard) {
-                    answer.publish(&client).await;
+                    answer.send(&client).await;
                 }
             }
         });
@@ -107,15 +119,7 @@ impl Agent {
         finding: Value,
         confidence: f64,
     ) -> Self {
-        Self::start(client, name, move |heard| match heard.kind() {
-            "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
-            "question" => vec![heard.answer(
-                "disagreement",
-                serde_json::json!({ "reasoning": "I keep my position." }),
-            )],
-            _ => Vec::new(),
-        })
-        .await
+        Self::start(client, name, keeps_position(finding, confidence)).await
     }
 
     /// An agent that answers every task with `finding`, and agrees with the first of the others when it is asked.
@@ -128,18 +132,40 @@ impl Agent {
         finding: Value,
         confidence: f64,
     ) -> Self {
-        Self::start(client, name, move |heard| match heard.kind() {
-            "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
-            "question" => {
-                let peer = heard.payload()["other_positions"][0]["agent_id"].clone();
-                vec![heard.answer(
-                    "agreement",
-                    serde_json::json!({ "agrees_with": peer, "reasoning": "They are right." }),
-                )]
-            }
-            _ => Vec::new(),
-        })
-        .await
+        Self::start(client, name, agrees(finding, confidence)).await
+    }
+}
+
+/// What an agent answers that has `finding`, and keeps its position.
+pub fn keeps_position(
+    finding: Value,
+    confidence: f64,
+) -> impl FnMut(&ReceivedMessage) -> Vec<Message> + Send + 'static {
+    move |heard| match heard.kind() {
+        "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
+        "question" => {
+            vec![heard.answer(
+                "disagreement",
+                json!({ "reasoning": "I keep my position." }),
+            )]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What an agent answers that has `finding`, and agrees with the first of the others.
+pub fn agrees(
+    finding: Value,
+    confidence: f64,
+) -> impl FnMut(&ReceivedMessage) -> Vec<Message> + Send + 'static {
+    move |heard| match heard.kind() {
+        "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
+        "question" => {
+            let peer = heard.payload()["other_positions"][0]["agent_id"].clone();
+            let answer = json!({ "agrees_with": peer, "reasoning": "They are right." });
+            vec![heard.answer("agreement", answer)]
+        }
+        _ => Vec::new(),
     }
 }
 

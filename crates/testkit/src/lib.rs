@@ -3,7 +3,7 @@
 //! ([`Agent`]) or are hosted ([`with_hosted_agent`]), connections that wait for a slow machine ([`connect()`], [`patient`]), what a client
 //! has asked for ([`round_trip`]), a place to listen at
 //! ([`free_address`]), commands as users run them ([`command()`]), services whose clock is wrong
-//! ([`binaries_with_clock`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
+//! ([`binaries_with_clock`]), services that know the register ([`knows_agents`]), plain HTTP ([`http_get`], [`http_post`]), and what the broker
 //! then holds ([`stored`], [`messages`], [`events`], [`dead_letters`], [`settled`], [`audit()`]).
 //! [`Mutants`] are messages that are almost right, and [`Random`] numbers are the same for the same seed.
 //! Everything ends when it is dropped.
@@ -23,11 +23,12 @@ mod mutants;
 mod programs;
 mod random;
 mod read;
+mod register;
 mod round_trip;
 mod stored;
 mod until;
 
-pub use agent::{Agent, ReceivedMessage};
+pub use agent::{Agent, ReceivedMessage, agrees, keeps_position};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
 pub use clock::binaries_with_clock;
@@ -45,6 +46,7 @@ pub use random::Random;
 pub use read::{
     consumer_is_done, dead_letters, event_data, events, message_bodies, messages, original,
 };
+pub use register::knows_agents;
 pub use round_trip::round_trip;
 pub use stored::{Stored, layout, missing_consumers, settled, settled_but, stored, stored_from};
 pub use until::{Missing, until, wait_for};

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
+use crate::round_trip;
+
 /// An id that no other call has given, in this process or another.
 pub fn unique(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -109,16 +111,26 @@ impl Message {
         self.body.to_string().into_bytes()
     }
 
-    /// Publishes it as a plain client does, and waits until the broker has it.
+    /// Publishes it as a plain client does, and waits until the broker has read it: what anybody sends after that comes after it. It may not
+    /// be stored yet; see [`Self::store`].
+    ///
+    /// # Panics
+    /// When there is no connection, or when the client may not publish to an inbox of its own; see [`Self::send`].
+    pub async fn publish(&self, client: &async_nats::Client) {
+        self.send(client).await;
+        round_trip(client).await;
+    }
+
+    /// Publishes it and waits until it is written to the socket: for clients that may publish little else, and while brokers are killed.
     ///
     /// # Panics
     /// When there is no connection.
-    pub async fn publish(&self, client: &async_nats::Client) {
+    pub async fn send(&self, client: &async_nats::Client) {
         client
             .publish(self.subject(), self.bytes().into())
             .await
             .expect("the message is sent");
-        client.flush().await.expect("the broker takes the message");
+        client.flush().await.expect("the message is written");
     }
 
     /// Publishes it and waits until the stream has stored it: its position there.

@@ -143,7 +143,7 @@ async fn read(
 }
 
 /// The sequence of the last message on subjects that match `filter`, as the stream's leader knows it; 0 where there is none.
-async fn last_of(
+pub(crate) async fn last_of(
     jetstream: &Context,
     stream: &str,
     filter: &str,

@@ -1,6 +1,6 @@
 //! Whoever may do more than read asks the group, and hears the one answer.
 
-use concord_testkit::{Message, message_bodies, settled, unique, wait_for};
+use concord_testkit::{Message, knows_agents, message_bodies, settled, unique, wait_for};
 use serde_json::json;
 
 use super::{Cast, Stage};
@@ -20,8 +20,9 @@ pub(super) async fn check_asking(stage: &Stage) {
         told.first().map(drop).ok_or_else(|| "nothing".to_owned())
     })
     .await;
-    // Its card reaches the adapter by itself; it says nothing of when.
     settled(client, PATIENCE).await.unwrap();
+    // Its card reaches the adapter by itself.
+    knows_agents(&stage.installation, PATIENCE).await;
     let answer = async {
         let woken = wait_for("the agent to be woken", PATIENCE, async || {
             let mut told = message_bodies(client, &filter).await?;

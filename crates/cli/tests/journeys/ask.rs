@@ -1,6 +1,8 @@
 //! A person asks the group: those whom the question wakes answer, and one answer comes back, with the most confident one as primary.
 
-use concord_testkit::{COMMAND_MAX, Message, TestInstallation, message_bodies, settled, until};
+use concord_testkit::{
+    COMMAND_MAX, Message, TestInstallation, knows_agents, message_bodies, settled, until,
+};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
@@ -50,8 +52,9 @@ async fn register(installation: &TestInstallation, skills: [(&str, [&str; 3]); 2
         }
     });
     registered.await.unwrap_or_else(|error| panic!("{error}"));
-    // Their cards reach the adapter by themselves; it says nothing of when.
     settled(installation.client(), COMMAND_MAX).await.unwrap();
+    // Their cards reach the adapter by themselves.
+    knows_agents(installation, COMMAND_MAX).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use concord_events::topology::StreamKind;
-use concord_testkit::{Message, TestInstallation, settled, stored, until};
+use concord_testkit::{Message, TestInstallation, knows_agents, settled, stored, until};
 use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -54,10 +54,11 @@ impl Stage {
             }
         });
         registered.await.unwrap_or_else(|error| panic!("{error}"));
-        // Their cards reach the adapter by themselves; it says nothing of when.
         settled(stage.installation.client(), COMMAND_MAX)
             .await
             .unwrap();
+        // Their cards reach the adapter by themselves.
+        knows_agents(&stage.installation, COMMAND_MAX).await;
         stage
     }
 

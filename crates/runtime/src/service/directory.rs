@@ -17,6 +17,7 @@ use concord_events::{AgentEvent, StoredEvent};
 use concord_wire::payload::Criteria;
 use concord_wire::{AgentId, Token};
 use futures::StreamExt;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
 use crate::broker::log_reader;
@@ -41,6 +42,8 @@ pub struct Directory {
     index: RwLock<Option<AgentIndex>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
+    /// Where the last event stands that was read.
+    position: Gauge,
 }
 
 impl Default for Directory {
@@ -58,6 +61,7 @@ impl Directory {
             index: RwLock::default(),
             changed: watch::Sender::new(0),
             loaded: watch::Sender::new(false),
+            position: Gauge::default(),
         }
     }
 
@@ -69,6 +73,13 @@ impl Directory {
             .broker
             .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
         runner.knows(Arc::clone(&directory));
+        runner.context().metrics.register_own(|registry| {
+            registry.register(
+                "agents_position",
+                "Where the last event of an agent stands in the stream of events that this process has read.",
+                directory.position.clone(),
+            );
+        });
         let (followed, reader, stop) =
             (Arc::clone(&directory), runner.clone(), runner.stop.clone());
         runner.spawn(async move {
@@ -129,6 +140,7 @@ impl Directory {
             }
             left = left.saturating_sub(1);
             seen = info.stream_sequence;
+            self.position.set(i64::try_from(seen).unwrap_or(i64::MAX));
             self.loaded.send_if_modified(|loaded| {
                 is_loaded(left, seen) && !std::mem::replace(loaded, true)
             });

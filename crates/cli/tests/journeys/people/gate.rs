@@ -81,8 +81,14 @@ async fn overridden(stage: &Stage, debate: &str) {
     assert_eq!(shown["terms"]["refers_to"], debate);
     // Whoever is challenged again hears what they did not know before.
     let presented = "concord.v1.msg.c-1.debate-facilitator.fin.challenge";
-    let presented = message_bodies(stage.installation.client(), presented).await;
-    let presented = presented.unwrap();
+    let presented = wait_for("both to be presented", COMMAND_MAX, async || {
+        let presented = message_bodies(stage.installation.client(), presented).await?;
+        let are_there = presented.len() >= 2;
+        are_there
+            .then_some(presented)
+            .ok_or_else(|| "not yet".to_owned())
+    })
+    .await;
     let added: Vec<&Value> = presented
         .iter()
         .map(|one| &one["payload"]["added_context"])
