@@ -101,8 +101,8 @@ pub(super) async fn measure(options: &Options, times: usize) -> anyhow::Result<T
 
 /// The `work.ack_wait_ms` of the services: the last setting counts.
 fn ack_wait(settings: &[String]) -> anyhow::Result<Duration> {
-    let set = settings.iter().filter_map(|one| one.strip_prefix(ACK_WAIT));
-    let millis = match set.last() {
+    let mut set = settings.iter().rev();
+    let millis = match set.find_map(|one| one.strip_prefix(ACK_WAIT)) {
         Some(millis) => millis.parse().context("work.ack_wait_ms")?,
         None => WorkSettings::default().ack_wait_ms,
     };
