@@ -204,7 +204,7 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let named = opened.request_id.as_str();
-    if let Some(answer) = find_answer(ports, opened, named).await? {
+    if let Some(answer) = find_answer(ports, opened, named, |_, _| true).await? {
         return Ok(Some(answer));
     }
     let Recipient::Agent(asked) = &opened.to else {
@@ -229,33 +229,42 @@ pub(crate) async fn find_unread_answer<P: Ports>(
     let Some(correlation) = request.and_then(|request| request.correlation_id) else {
         return Ok(None);
     };
-    let Some(answer) = find_answer(ports, opened, &correlation).await? else {
+    let first_asked = async |since, until| {
+        let asked = |one: &Envelope, at| {
+            let has_it = at <= until && one.correlation_id.as_ref() == Some(&correlation);
+            has_it.then(|| one.message_id.clone())
+        };
+        let since = Search::new(lane, &requests, since);
+        ports.find_message(since, asked).await
+    };
+    let is_before = |at, its_lane| its_lane != lane && at <= opened.asked_at;
+    let after = |at, its_lane| !is_before(at, its_lane);
+    if let Some(answer) = find_answer(ports, opened, &correlation, after).await? {
+        // Of several requests that have it, the last before the answer is meant.
+        let later = SearchStart::Sequence(opened.sequence + 1);
+        if first_asked(later, answer.at).await?.is_none() {
+            return Ok(Some(answer));
+        }
+    }
+    // Whoever subscribes without a stream hears a request before it is stored, so the other lane may store an answer before this one has stored
+    // what it answers. Where no request is before such an answer, the first is meant.
+    let Some(answer) = find_answer(ports, opened, &correlation, is_before).await? else {
         return Ok(None);
     };
-    // Of several requests that have it, the last before the answer is meant. Where there is none before it, the first: the other lane may store
-    // an answer before this one has stored what it answers, for whoever subscribes without a stream hears a request before it is stored.
-    let (others, until) = if answer.at < opened.asked_at {
-        let since = answer.at.unix_millis().saturating_sub(ASKED_BEFORE_MS);
-        let since = Timestamp::from_unix_millis(since);
-        (SearchStart::Time(since), opened.asked_at)
-    } else {
-        (SearchStart::Sequence(opened.sequence + 1), answer.at)
-    };
-    let takes_it = |one: &Envelope, at| {
-        let has_it = at <= until && one.correlation_id.as_ref() == Some(&correlation);
-        has_it.then(|| one.message_id.clone())
-    };
-    let others = Search::new(lane, &requests, others);
-    let meant = ports.find_message(others, takes_it).await?;
-    let is_meant = meant.is_none_or(|meant| meant == opened.request_id);
-    Ok(is_meant.then_some(answer))
+    let since = answer.at.unix_millis().saturating_sub(ASKED_BEFORE_MS);
+    let since = SearchStart::Time(Timestamp::from_unix_millis(since));
+    let first = first_asked(since, opened.asked_at).await?;
+    Ok(first
+        .is_some_and(|first| first == opened.request_id)
+        .then_some(answer))
 }
 
-/// The first answer of who was asked that names this, since the request and in time.
+/// The first answer of who was asked that names this, in time and stored at a time and on a lane that is wanted.
 async fn find_answer<P: Ports>(
     ports: &P,
     opened: &RequestOpened,
     named: &str,
+    is_wanted: impl Fn(Timestamp, Lane) -> bool + Send + Sync,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED
         .iter()
@@ -265,12 +274,6 @@ async fn find_answer<P: Ports>(
         Recipient::Any | Recipient::All => None,
     };
     let id = id_of(&opened.from, named);
-    let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
-        Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
-            .filter(|answer| of == id && is_asked(opened, &answer.by))
-            .filter(|answer| answer.at <= opened.due),
-        _ => None,
-    };
     for kind in answers {
         for lane in Lane::ALL {
             let filter = ports
@@ -279,6 +282,12 @@ async fn find_answer<P: Ports>(
             let is_own = opened.urgent == (lane == Lane::Urgent);
             let start = SearchStart::since_message(is_own, opened.sequence, opened.asked_at);
             let search = Search::new(lane, &filter, start);
+            let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
+                Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
+                    .filter(|answer| of == id && is_asked(opened, &answer.by))
+                    .filter(|answer| answer.at <= opened.due && is_wanted(answer.at, lane)),
+                _ => None,
+            };
             if let Some(answer) = ports.find_message(search, answer).await? {
                 return Ok(Some(answer));
             }
