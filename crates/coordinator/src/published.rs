@@ -12,7 +12,7 @@ use concord_wire::subject::{Service, Subject};
 use concord_wire::{Envelope, MessageType, Recipient, Token};
 
 use crate::exchange::Exchange;
-use crate::questions::{AGAIN, AWAITED, Questions};
+use crate::questions::{AWAITED, Questions};
 use crate::route::question::ANSWERING;
 
 /// Hears what answers a question and is told to everybody; anything else is for what hears the exchange between agents.
@@ -89,7 +89,7 @@ impl<P: Ports> Handler for Published<P> {
             self.service.count_ignored("answers_no_question");
             return Ok(Ack::Acknowledge);
         }
-        Ok(Ack::Later(AGAIN))
+        Ok(Ack::Later(Delivery::AGAIN))
     }
 
     fn patience(&self, work: &WorkSettings) -> RetryPolicy {
@@ -134,10 +134,10 @@ mod tests {
                 deliveries_max,
                 ..WorkSettings::default()
             });
-            let waits = AWAITED.as_millis() / AGAIN.as_millis();
+            let waits = AWAITED.as_millis() / Delivery::AGAIN.as_millis();
             // The last of them comes when it is not awaited any more.
             for waited in 0..=u32::try_from(waits).unwrap() {
-                let is_over = policy.is_over(u64::from(waited), AGAIN * waited);
+                let is_over = policy.is_over(u64::from(waited), Delivery::AGAIN * waited);
                 assert!(!is_over, "{waited} of {deliveries_max}");
             }
             assert!(policy.is_over(deliveries_max, policy.age_min));

@@ -33,10 +33,6 @@ use crate::route::question::{ANSWERING, read_answer, read_published, read_synthe
 
 /// How long an answer waits for its question to be opened: whoever hears everything may answer before it is decided whom a question wakes.
 pub(crate) const AWAITED: Duration = Duration::from_secs(5);
-/// How long until it is looked for again.
-pub(crate) const AGAIN: Duration = Duration::from_millis(500);
-/// So many tries are at least made: where nobody ran, what it answers is read at the same time as the answer, however old both are.
-const TRIES: u64 = 10;
 /// Answers of one agent that one search for answers reads: the first counts whose payload is what it says, and each may cost a fetch of
 /// megabytes.
 const READ_OF_ONE_MAX: usize = 4;
@@ -142,7 +138,7 @@ impl<P: Ports> Questions<P> {
             let is_early = self.may_be_early(delivery);
             // Nobody looks for what names the notification when it is opened.
             if known.opened.is_none() && is_for_asker && is_early {
-                return Ok(Some(Ack::Later(AGAIN)));
+                return Ok(Some(Ack::Later(Delivery::AGAIN)));
             }
         }
         let Some(opened) = &known.opened else {
@@ -160,7 +156,8 @@ impl<P: Ports> Questions<P> {
     /// Whether what an answer is for may yet be opened.
     pub(crate) fn may_be_early(&self, delivery: &Delivery) -> bool {
         let age = delivery.age(self.service.ports.now());
-        is_awaited(age, delivery.deliveries, self.service.work.deliveries_max)
+        // Where nobody ran, what it answers is read at the same time as the answer, however old both are.
+        age < AWAITED || delivery.may_wait(self.service.work.deliveries_max)
     }
 
     /// The question by which an agent was woken, where its answer names the notification of that.
@@ -332,34 +329,5 @@ impl<P: Ports> Questions<P> {
         };
         let known = credibility_of(&record.state, Version::default(), &query);
         Ok(weigh(answer, Some(&known)))
-    }
-}
-
-/// Whether an answer of this age that is delivered for the time `tried` waits for its question to be opened.
-fn is_awaited(age: Duration, tried: u64, deliveries_max: u64) -> bool {
-    // The last try that the settings allow must not become a dead letter.
-    age < AWAITED || tried <= TRIES.min(deliveries_max.saturating_sub(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_old_answer_that_is_read_with_its_question_waits_for_it_some_tries() {
-        let (young, old) = (AWAITED / 2, AWAITED * 100);
-        for (age, tried, deliveries_max, awaited) in [
-            (young, 1, 20, true),
-            (young, 50, 20, true),
-            (old, 1, 20, true),
-            (old, TRIES, 20, true),
-            (old, TRIES + 1, 20, false),
-            (old, 2, 3, true),
-            (old, 3, 3, false),
-            (old, 1, 1, false),
-        ] {
-            let is = is_awaited(age, tried, deliveries_max);
-            assert_eq!(is, awaited, "{age:?}, {tried} of {deliveries_max}");
-        }
     }
 }

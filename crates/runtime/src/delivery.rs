@@ -133,11 +133,27 @@ impl RetryPolicy {
     }
 }
 
+/// Tries for which a delivery waits for what another message brings about.
+const TRIES_AWAITED: u64 = 10;
+
 impl Delivery {
+    /// How long a delivery waits before it looks again for what another message brings about.
+    pub const AGAIN: Duration = Duration::from_millis(500);
+
     /// How long before `now` it was stored.
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::from_millis(now.millis_since(self.stored_at))
     }
+
+    /// Whether it may yet wait for what another message brings about: on its first ten tries, five seconds [`Self::AGAIN`] apart, but not on
+    /// the last of `deliveries_max` tries, after which it would be a dead letter.
+    pub fn may_wait(&self, deliveries_max: u64) -> bool {
+        is_early(self.deliveries, deliveries_max)
+    }
+}
+
+fn is_early(tried: u64, deliveries_max: u64) -> bool {
+    tried <= TRIES_AWAITED.min(deliveries_max.saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -164,6 +180,21 @@ mod tests {
                 over,
                 "{tried} tries, {age} s"
             );
+        }
+    }
+    #[test]
+    fn a_delivery_waits_for_ten_tries_but_never_on_its_last() {
+        for (tried, deliveries_max, early) in [
+            (1, 20, true),
+            (10, 20, true),
+            (11, 20, false),
+            (2, 3, true),
+            (3, 3, false),
+            (1, 1, false),
+            (1, 0, false),
+        ] {
+            let is = is_early(tried, deliveries_max);
+            assert_eq!(is, early, "{tried} of {deliveries_max}");
         }
     }
 }

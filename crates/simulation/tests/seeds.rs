@@ -8,9 +8,9 @@ use concord_simulation::{Counts, Faults, InjectedBug, Options, run};
 const FOUND_WITHIN: u64 = 300;
 
 #[test]
-fn sixty_seeds_hold_and_everything_that_can_go_wrong_did() {
+fn forty_seeds_hold_and_everything_that_can_go_wrong_did() {
     let mut counts = Counts::default();
-    for seed in 1..=60 {
+    for seed in 1..=40 {
         let report = run(seed, &Options::default());
         assert!(
             report.violations.is_empty(),
@@ -34,14 +34,13 @@ fn sixty_seeds_hold_and_everything_that_can_go_wrong_did() {
 }
 
 #[test]
-fn sixty_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
+fn forty_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
     let options = Options {
         ladder: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
-    // In the last one an override makes analyses run again, which is rare.
-    for seed in (51..=109).chain([149]) {
+    for seed in 51..=89 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -62,14 +61,14 @@ fn sixty_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
 }
 
 #[test]
-fn eighty_seeds_with_tasks_hold_and_tasks_were_done() {
+fn forty_seeds_with_tasks_hold_and_tasks_were_done() {
     let options = Options {
         tasks: true,
         ..Options::default()
     };
     let mut counts = Counts::default();
     // In these, agents fall silent often enough.
-    for seed in 81..=160 {
+    for seed in 81..=120 {
         let report = run(seed, &options);
         assert!(
             report.violations.is_empty(),
@@ -78,9 +77,9 @@ fn eighty_seeds_with_tasks_hold_and_tasks_were_done() {
         );
         counts.add(&report.counts);
     }
-    assert!(counts.tasks > 100 && counts.tasks_done > 50, "{counts:?}");
-    assert!(counts.silences > 10 && counts.joined > 5, "{counts:?}");
-    assert!(counts.asked > 50, "{counts:?}");
+    assert!(counts.tasks > 50 && counts.tasks_done > 25, "{counts:?}");
+    assert!(counts.silences > 5 && counts.joined > 2, "{counts:?}");
+    assert!(counts.asked > 25, "{counts:?}");
 }
 
 #[test]
@@ -254,15 +253,28 @@ fn check_found(is_meant: impl Fn(InjectedBug) -> bool) {
 /// Where to begin with looking for a bug: it was found there once, and soon. Any other would do as well, and take longer.
 fn first_looked_at(bug: InjectedBug) -> u64 {
     match bug {
-        InjectedBug::QueueUnfair => 28,
-        InjectedBug::SilenceIgnored => 14,
-        InjectedBug::NotBriefed | InjectedBug::BriefedTwice => 13,
-        InjectedBug::DecisionNotChanged => 12,
-        InjectedBug::AnswerAfterTime => 10,
+        InjectedBug::QueueUnfair => 55,
+        InjectedBug::QuestionEndsAgain => 31,
+        InjectedBug::DecisionNotChanged => 24,
+        InjectedBug::SilenceIgnored | InjectedBug::NotBriefed | InjectedBug::BriefedTwice => 14,
+        InjectedBug::NoWatchdog => 12,
+        InjectedBug::AnswerAfterTime => 11,
         InjectedBug::RuleRaisesTwice => 7,
-        InjectedBug::QuestionEndsAgain => 6,
-        InjectedBug::AckAfterFirst => 3,
-        InjectedBug::HeadForgotten => 2,
+        InjectedBug::NeverRetried => 5,
+        InjectedBug::BoundsUnchecked => 4,
+        InjectedBug::AckAfterFirst
+        | InjectedBug::ToleranceIgnored
+        | InjectedBug::HeldForgotten
+        | InjectedBug::AnsweredTwice => 3,
+        InjectedBug::HeadForgotten
+        | InjectedBug::DeadlineUnread
+        | InjectedBug::QueueIgnoresLoad
+        | InjectedBug::RulingOnOldBrief
+        | InjectedBug::ConclusionUntold
+        | InjectedBug::RoleUnchecked
+        | InjectedBug::AnalysesForgotten
+        | InjectedBug::RerunCountedTwice
+        | InjectedBug::RerunLost => 2,
         _ => 1,
     }
 }

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use concord_domain::activation::{Matcher, Message, NAMED_MAX, mentions};
 use concord_domain::aggregates::agent::AgentMachine;
@@ -13,11 +12,6 @@ use concord_runtime::{Aggregates, Ports};
 use concord_wire::AgentId;
 
 use super::matching::Matching;
-
-/// How long until it is looked again whether they are known.
-pub(super) const AGAIN: Duration = Duration::from_millis(500);
-/// So many tries wait for them, five seconds altogether: what is told of them may come late, and must not hold up a message for ever.
-const TRIES: u64 = 10;
 
 /// Looks for agents that are registered and not known.
 pub(super) struct Newcomers<P> {
@@ -40,9 +34,8 @@ impl<P: Ports> Newcomers<P> {
         matching: &Matching,
         delivery: &Delivery,
     ) -> Result<bool, HandleError> {
-        // The last try that the settings allow must not become a dead letter.
-        let tries = TRIES.min(self.service.work.deliveries_max.saturating_sub(1));
-        if delivery.deliveries > tries {
+        // What is told of them may come late, and must not hold up a message for ever.
+        if !delivery.may_wait(self.service.work.deliveries_max) {
             return Ok(false);
         }
         for agent in matching.read(|matcher| strangers(matcher, message)) {

@@ -29,7 +29,7 @@ use concord_wire::{AgentId, CaseId, Envelope, MessageType, Recipient};
 use serde_json::Value;
 
 use super::matching::{Matching, Texts};
-use super::newcomers::{self, Newcomers};
+use super::newcomers::Newcomers;
 use super::{question, text};
 use crate::AnyError;
 use crate::case_cache::CaseCache;
@@ -172,7 +172,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
             true => self.undecided(&message, delivery),
             false => match self.weigh(&message, delivery).await? {
                 Some(decided) => decided,
-                None => return Ok(Ack::Later(newcomers::AGAIN)),
+                None => return Ok(Ack::Later(Delivery::AGAIN)),
             },
         };
         self.tell_hosted(&message, delivery, &decided.decisions)

@@ -319,7 +319,7 @@ fn generous(finding_bytes_max: u32, tokens_per_message_max: u32) -> Policy {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2) })]
 
     #[test]
     fn every_fact_has_room(hostile in hostile()) {
