@@ -277,9 +277,9 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         100_u32..=25_000,
     );
     let counts = (
-        proptest::sample::select(vec![2_usize, 5, 17]),
+        proptest::sample::select(vec![2_usize, 5, 11]),
         0..=COMPARED_MAX,
-        0_u32..=32,
+        0_u32..=8,
         0_u32..=2,
     );
     (
@@ -319,7 +319,7 @@ fn generous(finding_bytes_max: u32, tokens_per_message_max: u32) -> Policy {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4) })]
 
     #[test]
     fn every_fact_has_room(hostile in hostile()) {
