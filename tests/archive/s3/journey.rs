@@ -78,8 +78,8 @@ impl Stage {
 async fn a_case_goes_to_the_store_and_is_seen_there_as_before() {
     let mut stage = Stage::new().await;
     let installation = stage.installation().await;
-    // More failures than one request is tried: a round fails, and the next goes on.
-    stage.server.tell(json!({ "fail": 503, "times": 7 })).await;
+    // More failures than two requests are tried: a round fails, though both timers should make one, and the next goes on.
+    stage.server.tell(json!({ "fail": 503, "times": 14 })).await;
     let case = unique("case");
     decide(&installation, &case).await;
     let reader = stage.config("reader");
