@@ -182,6 +182,7 @@ mod tests {
             );
         }
     }
+
     #[test]
     fn a_delivery_waits_for_ten_tries_but_never_on_its_last() {
         for (tried, deliveries_max, early) in [

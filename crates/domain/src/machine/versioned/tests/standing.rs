@@ -239,7 +239,7 @@ fn a_precedent_of_many_years_is_loaded_from_its_last_state() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn an_agent_is_known_from_its_last_state(inputs in vec(agent_input(), 0..400), every in EVERY, known in 0..150usize) {
